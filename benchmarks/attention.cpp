@@ -126,15 +126,15 @@ struct BenchedScheme {
     int drawn = 0;
     draw_trained(scheme, [&] { return std::sin(++drawn); });
     const Extents shape = shape_of(trained_table_of(scheme), features);
-    Situation now{.length = kTokens};
+    PrepareOptions options{.length = kTokens};
     if (shape.rank > 0) {
       table.resize(static_cast<std::size_t>(count_of(shape)));
       for (std::size_t i = 0; i < table.size(); ++i) table[i] = std::sin(static_cast<float>(i));
-      now.weights = view(static_cast<const float*>(table.data()), shape);
-      if (trained_table_of(scheme).has_key_weights) now.key_weights = now.weights;
-      if (trained_table_of(scheme).has_value_weights) now.value_weights = now.weights;
+      options.weights = view(static_cast<const float*>(table.data()), shape);
+      if (trained_table_of(scheme).has_key_weights) options.key_weights = options.weights;
+      if (trained_table_of(scheme).has_value_weights) options.value_weights = options.weights;
     }
-    position.form = prepare(scheme, now);
+    position.form = prepare(scheme, options);
     const auto* const bias = std::get_if<Bias>(&position.form);
     const auto* const vectors = bias != nullptr ? std::get_if<DistanceVectors>(&bias->source) : nullptr;
     if (vectors != nullptr && vectors->has_own_queries) {

@@ -41,10 +41,10 @@ template <class T> Fire fire_of(const Shape& shape, const Layout& layout, const 
 }
 
 template <class T> Form form_of(const Shape& shape, const Layout& layout, const T* parameters, std::int64_t length) {
-  Situation now;
-  if (shape.scheme == "learned" || shape.scheme == "t5") now.weights = table_view(layout, parameters);
-  if (shape.scheme == "rope" || shape.scheme == "kerple" || shape.scheme == "fire") now.length = length;
-  return prepare(scheme_of(shape, layout, parameters), now);
+  PrepareOptions options;
+  if (shape.scheme == "learned" || shape.scheme == "t5") options.weights = table_view(layout, parameters);
+  if (shape.scheme == "rope" || shape.scheme == "kerple" || shape.scheme == "fire") options.length = length;
+  return prepare(scheme_of(shape, layout, parameters), options);
 }
 
 template <class T>

@@ -387,9 +387,9 @@ bool is_given(const SchemeRequest& request, std::string_view field) {
   return std::find(request.given.begin(), request.given.end(), field) != request.given.end();
 }
 
-Form form_of(const SchemeRequest& request, Situation now, const NpyArray& weights) {
-  if (!weights.bytes.empty() && !table_from_file(request.scheme).axes.empty()) now.weights = weights.view();
-  return prepare(request.scheme, now);
+Form form_of(const SchemeRequest& request, PrepareOptions options, const NpyArray& weights) {
+  if (!weights.bytes.empty() && !table_from_file(request.scheme).axes.empty()) options.weights = weights.view();
+  return prepare(request.scheme, options);
 }
 
 }  // namespace posenc::cli

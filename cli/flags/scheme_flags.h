@@ -57,6 +57,6 @@ NpyArray read_weights(SchemeRequest& request, const NpyOptions& options);
 bool is_given(const SchemeRequest& request, std::string_view field);
 
 /// The request's form, prepared now. Throws: Failure or Error if its fields are wrong.
-Form form_of(const SchemeRequest& request, Situation now, const NpyArray& weights);
+Form form_of(const SchemeRequest& request, PrepareOptions options, const NpyArray& weights);
 
 }  // namespace posenc::cli

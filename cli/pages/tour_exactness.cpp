@@ -18,9 +18,9 @@ constexpr std::int64_t kWidth = 512;
 
 std::vector<float> row_at(std::int64_t position, Numerics numerics) {
   std::vector<float> row(kWidth);
-  Situation now;
-  now.numerics = numerics;
-  tabulate(view(row.data(), {1, kWidth}), {.first = position}, prepare(Sinusoidal{.width = kWidth}, now));
+  PrepareOptions options;
+  options.numerics = numerics;
+  tabulate(view(row.data(), {1, kWidth}), {.first = position}, prepare(Sinusoidal{.width = kWidth}, options));
   return row;
 }
 

@@ -115,13 +115,13 @@ int write_result(const ApplyFlags& flags, const InputArray& input, ArrayOutput& 
   return kDone;
 }
 
-int rotate_file(const ApplyFlags& flags, SchemeRequest& request, const InputArray& input, Situation now,
+int rotate_file(const ApplyFlags& flags, SchemeRequest& request, const InputArray& input, PrepareOptions options,
                 std::int64_t first) {
   const Heads x = heads_of(input, request.axes_of_x);
   follow_heads(request, x);
-  now.precision = precision_of(flags.rotation);
+  options.precision = precision_of(flags.rotation);
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = flags.dtype == "bf16"});
-  const Rotation form = directed(std::get<Rotation>(form_of(request, now, weights)), flags.rotation);
+  const Rotation form = directed(std::get<Rotation>(form_of(request, options, weights)), flags.rotation);
   check_heads(form, x, input);
   const PositionList positions = positions_of(flags, {x.batch, x.sequence}, position_axes_of(form), first);
   check_axes(name_of(request.scheme), position_axes_of(form), positions);
@@ -138,23 +138,23 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   std::int64_t first = 0;
   if (!flags.model.path.empty()) first = take_model(flags.model, request, "apply", flags.quiet).first_position;
 
-  const NpyOptions options{.void2_is_bf16 = flags.dtype == "bf16"};
-  const InputArray input(flags.input, options);
+  const NpyOptions file_options{.void2_is_bf16 = flags.dtype == "bf16"};
+  const InputArray input(flags.input, file_options);
   check_type(input, flags.dtype);
   if (!flags.quiet) {
     for (const std::string& note : input.notes()) tell(fmt::format("note: {}: {}", input.path(), one_line(note)));
   }
-  Situation now;
-  now.numerics = numerics_from(flags.numerics);
-  now.length = length_for(request.scheme, flags.length);
-  if (is_rotation(request.scheme)) return rotate_file(flags, request, input, now, first);
+  PrepareOptions options;
+  options.numerics = numerics_from(flags.numerics);
+  options.length = length_for(request.scheme, flags.length);
+  if (is_rotation(request.scheme)) return rotate_file(flags, request, input, options, first);
 
   refuse_rotation_flags(flags.rotation, name_of(request.scheme));
   const Tokens x = tokens_of(input, request.axes_of_x);
-  const NpyArray weights = read_weights(request, options);
+  const NpyArray weights = read_weights(request, file_options);
   match_width(request, x, input);
   ArrayOutput output = open_output(flags, input);
-  const Form form = form_of(request, now, weights);
+  const Form form = form_of(request, options, weights);
   if (std::holds_alternative<Bias>(form)) {
     refuse(fmt::format("{0}: adds to the scores of attention, not to tokens (posenc attend {0} --q … applies it)",
                        name_of(request.scheme)));

@@ -148,7 +148,7 @@ struct TokenPositions {
 };
 
 // Vectors that a scheme takes from files; missing ones are reported by their flag.
-void require_vectors(const Scheme& scheme, const Situation& now) {
+void require_vectors(const Scheme& scheme, const PrepareOptions& prepare_options) {
   const TrainedTable table = trained_table_of(scheme);
   if (!has_vectors(table)) return;
   std::string shape;  // "129, features"
@@ -160,9 +160,9 @@ void require_vectors(const Scheme& scheme, const Situation& now) {
     if (!is_needed || given.data != nullptr) return;
     refuse(fmt::format("{}: the trained {} [{}] are missing ({} FILE.npy)", name_of(scheme), what, shape, flag));
   };
-  require(!table.is_optional, now.weights, "vectors", "--vectors");
-  require(table.has_key_weights, now.key_weights, "vectors for keys", "--key-vectors");
-  require(table.has_value_weights, now.value_weights, "vectors for values", "--value-vectors");
+  require(!table.is_optional, prepare_options.weights, "vectors", "--vectors");
+  require(table.has_key_weights, prepare_options.key_weights, "vectors for keys", "--key-vectors");
+  require(table.has_value_weights, prepare_options.value_weights, "vectors for values", "--value-vectors");
 }
 
 // What a form needs beside q, k and v, reported by its flag if missing.
@@ -207,7 +207,7 @@ void follow_tensors(const AttendFlags& flags, SchemeRequest& request, const Cons
 struct FurtherInputs {
   NpyArray weights, vectors, key_vectors, value_vectors, sinks, log_gates;
   std::optional<Input> position_queries;
-  Situation now;
+  PrepareOptions prepare_options;
 
   FurtherInputs(const AttendFlags& flags, SchemeRequest& request, std::int64_t length) {
     const NpyOptions types{.void2_is_bf16 = flags.dtype == "bf16"};
@@ -217,13 +217,13 @@ struct FurtherInputs {
       return array.view();
     };
     weights = read_weights(request, types);
-    now.numerics = numerics_from(flags.numerics);
-    now.length = flags.length.value_or(length);
-    if (!weights.bytes.empty()) now.weights = weights.view();
-    if (!flags.vectors.empty()) now.weights = read(flags.vectors, vectors);
-    now.key_weights = read(flags.key_vectors, key_vectors);
-    now.value_weights = read(flags.value_vectors, value_vectors);
-    require_vectors(request.scheme, now);
+    prepare_options.numerics = numerics_from(flags.numerics);
+    prepare_options.length = flags.length.value_or(length);
+    if (!weights.bytes.empty()) prepare_options.weights = weights.view();
+    if (!flags.vectors.empty()) prepare_options.weights = read(flags.vectors, vectors);
+    prepare_options.key_weights = read(flags.key_vectors, key_vectors);
+    prepare_options.value_weights = read(flags.value_vectors, value_vectors);
+    require_vectors(request.scheme, prepare_options);
     read(flags.sinks, sinks);
     read(flags.log_gates, log_gates);
     if (!flags.position_queries.empty()) {
@@ -242,7 +242,7 @@ AttentionOptions options_of(const AttendFlags& flags, const SchemeRequest& reque
   if (layers) {
     layers->scheme = request.scheme;
     const PreparedLayer made =
-        prepare(*layers, {.now = inputs.now,
+        prepare(*layers, {.prepare = inputs.prepare_options,
                           .sinks = FurtherInputs::view(inputs.sinks),
                           .causal = layers->is_causal ? std::nullopt : std::optional(flags.causal)});
     options = made.attention;
@@ -251,7 +251,7 @@ AttentionOptions options_of(const AttendFlags& flags, const SchemeRequest& reque
                        flags.model.path));
     }
   } else {
-    options.position = prepare(request.scheme, inputs.now);
+    options.position = prepare(request.scheme, inputs.prepare_options);
     options.sinks = FurtherInputs::view(inputs.sinks);
   }
   if (inputs.position_queries) options.position_queries = inputs.position_queries->view();

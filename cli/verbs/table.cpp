@@ -208,10 +208,10 @@ int run_bias(const TableFlags& flags, SchemeRequest& request, int digits, std::o
   refuse_vectors(request.scheme);
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = job.type == DataType::kBF16});
   job.scheme = request.scheme;
-  Situation now;
-  now.numerics = numerics_from(flags.numerics);
-  now.length = length_of(job);
-  job.form = std::get<Bias>(form_of(request, now, weights));
+  PrepareOptions options;
+  options.numerics = numerics_from(flags.numerics);
+  options.length = length_of(job);
+  job.form = std::get<Bias>(form_of(request, options, weights));
   check_bias_job(job, format.value_or(TableFormat::kNpy), bytes_from(flags.max_bytes, "--max-bytes"));
   std::optional<OutputFile> file;
   if (format && !goes_to_stdout(flags)) file.emplace(output_target(flags.output, flags.force));
@@ -233,14 +233,14 @@ int run(const TableFlags& flags, SchemeRequest& request) {
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = type == DataType::kBF16});
   refuse_too_large(request.scheme, positions, type, format.value_or(TableFormat::kNpy),
                    bytes_from(flags.max_bytes, "--max-bytes"));
-  Situation now;
-  now.numerics = numerics_from(flags.numerics);
-  now.length = length_for(request.scheme, flags.length);
-  if (positions.denominator != 1) now.denominators = {positions.denominator};
+  PrepareOptions options;
+  options.numerics = numerics_from(flags.numerics);
+  options.length = length_for(request.scheme, flags.length);
+  if (positions.denominator != 1) options.denominators = {positions.denominator};
   std::optional<OutputFile> file;
   if (format && !goes_to_stdout(flags)) file.emplace(output_target(flags.output, flags.force));
 
-  Form form = form_of(request, now, weights);
+  Form form = form_of(request, options, weights);
   Table table;
   if (auto* const addition = std::get_if<Addition>(&form)) {
     table = table_of(TableJob{request.scheme, std::move(*addition), std::move(positions), type}, digits);

@@ -21,9 +21,9 @@ int main(void) {
   goal.data = target;
   const char* const scheme = "{\"scheme\": \"t5\", \"heads\": 2, \"buckets\": 8, \"max_distance\": 12}";
   posenc_form *form = NULL, *teacher = NULL;
-  posenc_situation now = POSENC_INIT(posenc_situation);
-  now.weights = &rows;
-  if (posenc_prepare(scheme, &now, &form) || posenc_form_bind(form, &other, NULL, &teacher)) goto failed;
+  posenc_prepare_options options = POSENC_INIT(posenc_prepare_options);
+  options.weights = &rows;
+  if (posenc_prepare(scheme, &options, &form) || posenc_form_bind(form, &other, NULL, &teacher)) goto failed;
   if (posenc_bias(teacher, &goal, NULL, NULL, NULL)) goto failed;
   for (int step = 0; step <= 200; ++step) {
     if (posenc_bias(form, &out, NULL, NULL, NULL)) goto failed;

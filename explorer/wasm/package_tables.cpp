@@ -82,16 +82,16 @@ DataType asked_type(const Json& fields) {
   return type;
 }
 
-Answer bias_table(const Question& question, const Scheme& scheme, Situation now) {
+Answer bias_table(const Question& question, const Scheme& scheme, PrepareOptions options) {
   const Where queries = asked_positions(question, "queries");
   const Where keys = has_piece(question, "keys") ? asked_positions(question, "keys") : queries;
   if (has_vectors(trained_table_of(scheme))) {
     raise(fmt::format("{}: has no table: its vectors multiply q and k inside attention", name_of(scheme)));
   }
-  now.length = length_need_of(scheme) == LengthNeed::kPositions
-                   ? std::max(queries.most(), keys.most()) + 1
-                   : std::max(keys.most() - queries.least(), queries.most() - keys.least()) + 1;
-  const Form form = prepare(scheme, now);
+  options.length = length_need_of(scheme) == LengthNeed::kPositions
+                       ? std::max(queries.most(), keys.most()) + 1
+                       : std::max(keys.most() - queries.least(), queries.most() - keys.least()) + 1;
+  const Form form = prepare(scheme, options);
   const Bias& values = std::get<Bias>(form);
   for (const Where* const one : {&queries, &keys}) check_axes(name_of(scheme), position_axes_of(values), *one);
   Answer answer;
@@ -205,19 +205,20 @@ Answer tabulate_scheme(const Question& question) {
   if (found == nullptr) raise("tabulate: scheme is missing");
   const Scheme scheme = scheme_from(*found);
   NpyArray kept;
-  Situation now{.length = integer(fields, "length", 0), .numerics = numerics_from(text(fields, "numerics", "exact"))};
-  if (now.length < 0) raise(fmt::format("tabulate: length must not be negative but is {}", now.length));
-  if (has_piece(question, "weights")) now.weights = tensor(question, "tabulate", "weights", kept);
-  if (is_bias(scheme)) return bias_table(question, scheme, now);
+  PrepareOptions options{.length = integer(fields, "length", 0),
+                         .numerics = numerics_from(text(fields, "numerics", "exact"))};
+  if (options.length < 0) raise(fmt::format("tabulate: length must not be negative but is {}", options.length));
+  if (has_piece(question, "weights")) options.weights = tensor(question, "tabulate", "weights", kept);
+  if (is_bias(scheme)) return bias_table(question, scheme, options);
   if (has_piece(question, "queries") || has_piece(question, "keys")) {
     raise(fmt::format("{}: takes positions; only biases take queries and keys", name_of(scheme)));
   }
-  if (now.length == 0 && length_need_of(scheme) == LengthNeed::kSequence) {
+  if (options.length == 0 && length_need_of(scheme) == LengthNeed::kSequence) {
     raise(fmt::format("{}: depends on the length of the sequence; pass length", name_of(scheme)));
   }
   const Where where = asked_positions(question, "positions");
   const DataType type = asked_type(fields);
-  const Form form = prepare(scheme, now);
+  const Form form = prepare(scheme, options);
   Answer answer;
   if (const auto* const addition = std::get_if<Addition>(&form)) {
     check_axes(name_of(scheme), position_axes_of(*addition), where);

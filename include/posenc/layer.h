@@ -8,7 +8,7 @@
 
 #include "posenc/attention.h"
 #include "posenc/model.h"
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -16,7 +16,7 @@ namespace posenc {
 struct LayerInputs {
   /// "encoder", "decoder", or the name of another part ("vision"): required if several parts have a layer of this index.
   std::string_view part = "";
-  Situation now = {};               ///< the length of the sequence, the numerics, and trained tables (T5, learned)
+  PrepareOptions prepare = {};      ///< the length of the sequence, the numerics, and trained tables (T5, learned)
   ConstTensorView sinks = {};       ///< [heads]: the trained logits of a layer that has sinks (gpt-oss)
   std::optional<bool> causal = {};  ///< required if the files do not specify it
 };

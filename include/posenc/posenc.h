@@ -17,8 +17,8 @@
 #include "posenc/tensor.h"
 
 #include "posenc/forms.h"
+#include "posenc/prepare_options.h"
 #include "posenc/scheme.h"
-#include "posenc/situation.h"
 
 #include "posenc/apply.h"
 #include "posenc/attention.h"

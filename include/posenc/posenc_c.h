@@ -86,10 +86,10 @@ typedef struct {
   const posenc_tensor* key_weights;   /* a second table, multiplied with keys (DeBERTa) */
   const posenc_tensor* value_weights; /* a third table, added to values (Shaw) */
   const posenc_tensor* denominators;  /* i64 or i32, [1] or [axes]: positions are fractions, id / denominator */
-} posenc_situation;
+} posenc_prepare_options;
 
 /* scheme_json: {"scheme": "rope", "dims": 128, "base": 500000.0}; missing fields have their defaults. */
-POSENC_API int posenc_prepare(const char* scheme_json, const posenc_situation* now, posenc_form** out);
+POSENC_API int posenc_prepare(const char* scheme_json, const posenc_prepare_options* options, posenc_form** out);
 /* A rotation by the caller's own cosines and sines, [rows, pairs] or [batch, sequence, pairs]; layout: "halves" (also
    NULL), "interleaved" … */
 POSENC_API int posenc_prepare_table(const posenc_tensor* cosines, const posenc_tensor* sines, const char* layout,
@@ -328,7 +328,7 @@ typedef struct posenc_layer posenc_layer; /* immutable, like a form */
 typedef struct {
   size_t size;
   const char* part; /* "encoder", "decoder", "vision" …: required if several parts have layer i; NULL: the only one */
-  const posenc_situation* now; /* the length of the sequence, the numerics, trained tables */
+  const posenc_prepare_options* prepare; /* the length of the sequence, the numerics, trained tables */
   const posenc_tensor* sinks;  /* [heads]: the trained logits of a layer with sinks; must outlive the layer */
   int32_t causal; /* 0: as specified by the file; 1 causal, 2 not causal: required if it does not specify */
 } posenc_layer_inputs;

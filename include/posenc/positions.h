@@ -20,7 +20,7 @@ namespace posenc {
 ///   {.ids = ids, .device = Device::kCuda}   ids in GPU memory
 ///
 /// Range: 0 ≤ position < 2^53. On the host, waves, rotations and biases by distance also accept negative positions above
-/// −2^53 (a position before the first token, or on a grid from −1 to 1: see Situation::denominators). The ids remain the
+/// −2^53 (a position before the first token, or on a grid from −1 to 1: see PrepareOptions::denominators). The ids remain the
 /// caller's and must outlive the call; ids in GPU memory must outlive the work it enqueues. Ids on a GPU are checked there:
 /// one that is out of range counts as 0, and the next synchronize throws an Error.
 struct Positions {

@@ -87,7 +87,7 @@ struct ProveOptions {
   std::int64_t length = 1024;
   std::int64_t seed = 1;  ///< for random tables in place of trained ones, and for tokens, queries and keys
   Numerics numerics = Numerics::kExact;
-  /// The trained tables, if there are any (see Situation); the caller keeps ownership.
+  /// The trained tables, if there are any (see PrepareOptions); the caller keeps ownership.
   ConstTensorView weights = {}, key_weights = {}, value_weights = {};
 };
 

@@ -9,6 +9,7 @@
 
 #include "posenc/forms.h"
 #include "posenc/function_ref.h"
+#include "posenc/prepare_options.h"
 #include "posenc/schemes/alibi.h"
 #include "posenc/schemes/cope.h"
 #include "posenc/schemes/deberta.h"
@@ -34,7 +35,6 @@
 #include "posenc/schemes/t5.h"
 #include "posenc/schemes/temperature.h"
 #include "posenc/schemes/transformer_xl.h"
-#include "posenc/situation.h"
 
 namespace posenc {
 
@@ -47,21 +47,19 @@ struct AnyVisitor {
 
 /// What makes a struct a scheme: a plain value that declares its name, its formula and its fields.
 template <class S>
-concept SchemeType = std::regular<S> && requires(const S& scheme, const Situation& now) {
+concept SchemeType = std::regular<S> && requires(const S& scheme, const PrepareOptions& options) {
   { S::name } -> std::convertible_to<std::string_view>;
   { S::family } -> std::convertible_to<std::string_view>;
   { S::formula } -> std::convertible_to<std::string_view>;
   { S::used_by } -> std::convertible_to<std::string_view>;
   S::fields(AnyVisitor{});
-  prepare(scheme, now);
+  prepare(scheme, options);
 };
-/// scheme.cpp asserts that each is a SchemeType; a check here would slow down every file that includes this header.
-template <class... S> using OneOf = std::variant<S...>;
 
 /// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
-using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta, TransformerXl,
-                     RelativeLogits, ForgetGate, Cope, Swin, LogCpb, Decomposed, QueryTemperature, Resized, PatchRope,
-                     RopeMixed, Fope, Steps, Shift>;
+using Scheme = std::variant<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta,
+                            TransformerXl, RelativeLogits, ForgetGate, Cope, Swin, LogCpb, Decomposed,
+                            QueryTemperature, Resized, PatchRope, RopeMixed, Fope, Steps, Shift>;
 
 /// A scheme or nothing: like std::optional<Scheme>, but including it does not instantiate the variant.
 class OptionalScheme {
@@ -85,7 +83,7 @@ class OptionalScheme {
 
 /// Turns a scheme into the form that kernels understand: once per model, or once per length if it depends on the length.
 /// Throws: Error that names scheme, field, value and rule.
-Form prepare(const Scheme& scheme, const Situation& now = {});
+Form prepare(const Scheme& scheme, const PrepareOptions& options = {});
 
 std::string_view name_of(const Scheme& scheme) noexcept;
 
@@ -93,13 +91,13 @@ std::string_view name_of(const Scheme& scheme) noexcept;
 bool is_bias(const Scheme& scheme) noexcept;
 bool is_rotation(const Scheme& scheme) noexcept;
 
-/// Whether it supports fractional positions (Situation::denominators).
+/// Whether it supports fractional positions (PrepareOptions::denominators).
 bool takes_fractions(const Scheme& scheme) noexcept;
 
 /// Whether it supports only exact angles, not the float32 angles of engines.
 bool is_exact_alone(const Scheme& scheme) noexcept;
 
-/// What it needs in addition to its fields; see situation.h.
+/// What it needs in addition to its fields; see prepare_options.h.
 LengthNeed length_need_of(const Scheme& scheme);
 TrainedTable trained_table_of(const Scheme& scheme);
 /// "[buckets, heads]".

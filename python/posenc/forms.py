@@ -39,7 +39,7 @@ class Form:
 
     def __init__(self, handle: Any, recipe: tuple[Any, ...] | None) -> None:
         self._handle = handle
-        self._recipe = recipe  # scheme and situation; None: it cannot be made again
+        self._recipe = recipe  # scheme and options; None: it cannot be made again
         self._text = None if recipe is None else text_of(*recipe)  # the same as a text, for operators of torch
         self._facts: dict[str, Any] = json.loads(_posenc.form_json(handle))
         self._axes: int = self._facts["axes"]

@@ -78,7 +78,7 @@ fail:
 
 typedef struct {
   const char* json;
-  posenc_situation now;
+  posenc_prepare_options prepare;
 } Preparation;
 
 typedef struct {
@@ -88,9 +88,9 @@ typedef struct {
 
 static int make_prepared(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
   const Preparation* const p = context;
-  posenc_situation now = p->now;
-  now.weights = tables[0], now.key_weights = tables[1], now.value_weights = tables[2];
-  return posenc_prepare(p->json, &now, out);
+  posenc_prepare_options options = p->prepare;
+  options.weights = tables[0], options.key_weights = tables[1], options.value_weights = tables[2];
+  return posenc_prepare(p->json, &options, out);
 }
 static int make_table(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
   return posenc_prepare_table(tables[0], tables[1], context, out);
@@ -115,16 +115,16 @@ static const char* const kTableNames[] = {"weights", "key_weights", "value_weigh
 FUNCTION(
     prepare) { /* json, length, numerics, table_type, arithmetic, weights, key_weights, value_weights, denominators */
   ARGUMENTS(9);
-  Preparation p = {.json = PyUnicode_AsUTF8AndSize(a[0], NULL), .now = POSENC_INIT(posenc_situation)};
+  Preparation p = {.json = PyUnicode_AsUTF8AndSize(a[0], NULL), .prepare = POSENC_INIT(posenc_prepare_options)};
   if (p.json == NULL) return NULL;
-  p.now.length = PyLong_AsLongLong(a[1]);
-  p.now.numerics = text_or_null(a[2]);
-  p.now.table_type = text_or_null(a[3]);
-  p.now.arithmetic = text_or_null(a[4]);
+  p.prepare.length = PyLong_AsLongLong(a[1]);
+  p.prepare.numerics = text_or_null(a[2]);
+  p.prepare.table_type = text_or_null(a[3]);
+  p.prepare.arithmetic = text_or_null(a[4]);
   if (PyErr_Occurred()) return NULL;
   Arrays arrays; /* the denominators, which are read now */
   arrays.count = 0;
-  p.now.denominators = take(&arrays, a[8], "prepare", "denominators", 0);
+  p.prepare.denominators = take(&arrays, a[8], "prepare", "denominators", 0);
   if (PyErr_Occurred()) return failed(&arrays);
   PyObject* const form = new_form(make_prepared, &p, a + 5, "prepare", kTableNames);
   release(&arrays);

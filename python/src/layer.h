@@ -80,12 +80,12 @@ FUNCTION(
   char* file = NULL;
   Py_ssize_t size = 0;
   if (PyBytes_AsStringAndSize(a[0], &file, &size)) return NULL;
-  posenc_situation now = POSENC_INIT(posenc_situation);
+  posenc_prepare_options options = POSENC_INIT(posenc_prepare_options);
   posenc_layer_inputs inputs = POSENC_INIT(posenc_layer_inputs);
   const int64_t index = PyLong_AsLongLong(a[1]);
   if (!PyErr_Occurred()) inputs.part = text_or_null(a[2]);
-  if (!PyErr_Occurred()) now.length = PyLong_AsLongLong(a[3]);
-  if (!PyErr_Occurred()) now.numerics = text_or_null(a[4]);
+  if (!PyErr_Occurred()) options.length = PyLong_AsLongLong(a[3]);
+  if (!PyErr_Occurred()) options.numerics = text_or_null(a[4]);
   if (!PyErr_Occurred()) inputs.causal = (int32_t)PyLong_AsLong(a[9]);
   if (PyErr_Occurred()) return NULL;
   Layer* const made = PyMem_Calloc(1, sizeof(Layer));
@@ -94,13 +94,14 @@ FUNCTION(
     PyMem_Free(made);
     return NULL;
   }
-  const posenc_tensor** const tables[] = {&now.weights, &now.key_weights, &now.value_weights, &inputs.sinks};
+  const posenc_tensor** const tables[] = {&options.weights, &options.key_weights, &options.value_weights,
+                                          &inputs.sinks};
   static const char* const kNames[] = {"weights", "key_weights", "value_weights", "sinks"};
   for (int i = 0; i < 4; ++i) {
     *tables[i] = take(&made->kept, a[5 + i], "layer", kNames[i], KEEP);
     if (PyErr_Occurred()) goto fail;
   }
-  inputs.now = &now;
+  inputs.prepare = &options;
   WITHOUT_GIL(posenc_layer_read(file, (size_t)size, index, &inputs, &made->layer));
   if (status != POSENC_OK) {
     raise_status(status);

@@ -15,7 +15,7 @@
 namespace posenc::attend {
 
 using kernels::AlignedVector;
-using terms::Sight;
+using terms::KeyRange;
 using terms::TokenPlaces;
 
 /// How rows are rotated as they are loaded, if the form is a rotation.
@@ -59,8 +59,8 @@ struct AttentionJob {
   const double* gate_sums = nullptr;  // [batch, heads, keys]: g_0 + … + g_t of each token; null: the bias has none
   RowRotation q_rotation, k_rotation;
   TokenPlaces places;
-  AlignedVector<Sight> sights;             // [batch or 1, queries]
-  std::int64_t sight_stride = 0;           // 0: the same for every sequence of the batch
+  AlignedVector<KeyRange> key_ranges;      // [batch or 1, queries]
+  std::int64_t key_range_stride = 0;       // 0: the same for every sequence of the batch
   const std::int64_t* key_mask = nullptr;  // [batch, keys]; 0: masked
   ScoreMask mask;
   double softcap = 0;             // 0: none
@@ -68,8 +68,8 @@ struct AttentionJob {
   HeadTensor<void> weights;       // features are keys; null data: not requested
   HeadTensor<void> logsumexp;     // features are 1
 
-  const Sight& sight(std::int64_t b, std::int64_t i) const noexcept {
-    return sights[static_cast<std::size_t>(b * sight_stride + i)];
+  const KeyRange& key_range(std::int64_t b, std::int64_t i) const noexcept {
+    return key_ranges[static_cast<std::size_t>(b * key_range_stride + i)];
   }
   bool is_hidden(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const noexcept {
     if (key_mask != nullptr && key_mask[b * k.sequence + j] == 0) return true;
@@ -78,10 +78,10 @@ struct AttentionJob {
   /// Whether keys within the range of a query may be masked.
   bool has_masks() const noexcept { return key_mask != nullptr || mask.data != nullptr; }
   /// The range of keys of a sequence that its queries attend to; all others are never read.
-  Sight seen_keys(std::int64_t b) const noexcept {
-    Sight all{k.sequence, 0, 0};
+  KeyRange visible_keys(std::int64_t b) const noexcept {
+    KeyRange all{k.sequence, 0, 0};
     for (std::int64_t i = 0; i < q.sequence; ++i) {
-      const Sight& one = sight(b, i);
+      const KeyRange& one = key_range(b, i);
       if (one.begin >= one.end) continue;
       all.begin = std::min(all.begin, one.begin);
       all.end = std::max(all.end, one.end);
@@ -90,7 +90,7 @@ struct AttentionJob {
   }
   /// What the bias knows about the tokens.
   terms::Tokens tokens() const noexcept {
-    return {places, sights.data(), sight_stride, gate_sums, q.heads, k.sequence, std::ssize(sights)};
+    return {places, key_ranges.data(), key_range_stride, gate_sums, q.heads, k.sequence, std::ssize(key_ranges)};
   }
 };
 

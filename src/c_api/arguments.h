@@ -21,8 +21,8 @@
 struct posenc_form {
   posenc::Form form;
   posenc::Scheme scheme = posenc::None{};
-  posenc::Situation now = {};  // without tables
-  bool is_prepared = false;    // by posenc_prepare, from the scheme and the situation above
+  posenc::PrepareOptions prepare = {};  // without tables
+  bool is_prepared = false;             // by posenc_prepare, from the scheme and the options above
 };
 
 // Conditions that C++ types ensure and C types do not are checked here, once for every verb.
@@ -93,7 +93,7 @@ Integers host_integers(const posenc_tensor* tensor, const char* verb, const char
 /// A block table entry as the library stores it: a value that no cache can have stays invalid.
 std::int32_t page_of(std::int64_t page) noexcept;
 
-Situation situation_of(const posenc_situation* situation);
+PrepareOptions prepare_options_of(const posenc_prepare_options* from);
 /// A config.json, or a .gguf file by its first four bytes.
 Model model_from(const char* file, size_t size);
 

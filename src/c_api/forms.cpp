@@ -17,40 +17,43 @@ std::optional<DataType> type_named(const char* name) {
 
 }  // namespace
 
-Situation situation_of(const posenc_situation* situation) {
-  const posenc_situation given = known(situation, "posenc_situation");
-  Situation now{.length = given.length,
-                .precision = {.table = type_named(given.table_type), .arithmetic = type_named(given.arithmetic)},
-                .weights = view_of(given.weights, "prepare", "weights"),
-                .key_weights = view_of(given.key_weights, "prepare", "key_weights"),
-                .value_weights = view_of(given.value_weights, "prepare", "value_weights")};
-  if (given.numerics != nullptr) now.numerics = numerics_from(given.numerics);
+PrepareOptions prepare_options_of(const posenc_prepare_options* from) {
+  const posenc_prepare_options given = known(from, "posenc_prepare_options");
+  PrepareOptions options{
+      .length = given.length,
+      .precision = {.table = type_named(given.table_type), .arithmetic = type_named(given.arithmetic)},
+      .weights = view_of(given.weights, "prepare", "weights"),
+      .key_weights = view_of(given.key_weights, "prepare", "key_weights"),
+      .value_weights = view_of(given.value_weights, "prepare", "value_weights")};
+  if (given.numerics != nullptr) options.numerics = numerics_from(given.numerics);
   const Integers denominators(given.denominators, "prepare", "denominators");
   if (denominators.device() != Device::kHost) {
     refuse(POSENC_DEVICE, "prepare: denominators must be in host memory");
   }
-  now.denominators.assign(denominators.values().begin(), denominators.values().end());
-  return now;
+  options.denominators.assign(denominators.values().begin(), denominators.values().end());
+  return options;
 }
 
 namespace {
 
-void prepare_into(const Scheme& scheme, const Situation& now, posenc_form** out) {
+void prepare_into(const Scheme& scheme, const PrepareOptions& options, posenc_form** out) {
   const TrainedTable table = trained_table_of(scheme);
-  if (now.weights.data != nullptr && table.axes.empty()) {
+  if (options.weights.data != nullptr && table.axes.empty()) {
     refuse(fmt::format("prepare: {} has no trained table, but weights are given", name_of(scheme)));
   }
-  if (now.key_weights.data != nullptr && !table.has_key_weights) {
+  if (options.key_weights.data != nullptr && !table.has_key_weights) {
     refuse(fmt::format("prepare: {} has no trained table for keys, but key_weights are given", name_of(scheme)));
   }
-  if (now.value_weights.data != nullptr && !table.has_value_weights) {
+  if (options.value_weights.data != nullptr && !table.has_value_weights) {
     refuse(fmt::format("prepare: {} has no trained table for values, but value_weights are given", name_of(scheme)));
   }
   auto made = std::make_unique<posenc_form>();
-  made->form = prepare(scheme, now);
+  made->form = prepare(scheme, options);
   made->scheme = scheme;
-  made->now = {
-      .length = now.length, .numerics = now.numerics, .precision = now.precision, .denominators = now.denominators};
+  made->prepare = {.length = options.length,
+                   .numerics = options.numerics,
+                   .precision = options.precision,
+                   .denominators = options.denominators};
   made->is_prepared = true;
   *out = made.release();
 }
@@ -96,11 +99,11 @@ using namespace posenc::c_api;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
 
-int posenc_prepare(const char* scheme_json, const posenc_situation* now, posenc_form** out) {
+int posenc_prepare(const char* scheme_json, const posenc_prepare_options* options, posenc_form** out) {
   return guarded([&] {
     require(scheme_json, "prepare", "the scheme");
     require(out, "prepare", "out");
-    prepare_into(scheme_from_json(scheme_json), situation_of(now), out);
+    prepare_into(scheme_from_json(scheme_json), prepare_options_of(options), out);
   });
 }
 
@@ -137,11 +140,11 @@ int posenc_form_bind_all(const posenc_form* form, const posenc_tensor* weights, 
     (void)form_of(form, "bind");
     require(out, "bind", "out");
     if (!form->is_prepared) refuse("bind: only a form that prepare made takes another table");
-    Situation now = form->now;
-    now.weights = view_of(weights, "bind", "weights");
-    now.key_weights = view_of(key_weights, "bind", "key_weights");
-    now.value_weights = view_of(value_weights, "bind", "value_weights");
-    prepare_into(form->scheme, now, out);
+    PrepareOptions options = form->prepare;
+    options.weights = view_of(weights, "bind", "weights");
+    options.key_weights = view_of(key_weights, "bind", "key_weights");
+    options.value_weights = view_of(value_weights, "bind", "value_weights");
+    prepare_into(form->scheme, options, out);
   });
 }
 

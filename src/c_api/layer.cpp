@@ -95,7 +95,7 @@ int posenc_layer_read(const char* file, size_t size, int64_t i, const posenc_lay
       refuse(fmt::format("layer: causal must be 0, 1 or 2 but is {}", given.causal));
     }
     LayerInputs its{.part = given.part == nullptr ? "" : given.part,
-                    .now = situation_of(given.now),
+                    .prepare = prepare_options_of(given.prepare),
                     .sinks = view_of(given.sinks, "layer", "sinks")};
     if (its.sinks.data != nullptr && its.sinks.shape.rank != 1) {
       refuse(fmt::format("layer: sinks must have 1 axis, heads, but have {}", its.sinks.shape.rank));

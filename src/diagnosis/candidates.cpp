@@ -378,7 +378,7 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
     std::complex<double> sum;
     const std::vector<std::int64_t>& positions = samples.axes[axes.empty() ? 0 : axes[i]].positions;
     for (std::size_t s = 0; s < positions.size(); ++s) {
-      const auto p = static_cast<double>(positions[s] - (samples.are_known ? 0 : positions[0]));
+      const auto p = static_cast<double>(positions[s] - (samples.has_known_positions ? 0 : positions[0]));
       sum += structure.pairs[i].product[s] * std::polar(1.0, -frequency * p);
     }
     phases.push_back(sum);
@@ -407,7 +407,7 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
   for (const Start& hint : hints) try_first(hint.first);
   if (!hints.empty() || largest > 0.9999 * most) return best;
   // known positions may be shifted a little, unknown ones may start anywhere; reversed ones end at 0
-  const std::int64_t furthest = samples.are_known ? 1024 : 140'000;
+  const std::int64_t furthest = samples.has_known_positions ? 1024 : 140'000;
   const std::int64_t back = std::clamp<std::int64_t>(2 * samples.last_position() + 16, 64, furthest);
   for (const std::int64_t step : {-1, 1}) {
     std::vector<std::complex<double>> steps, at = phases;

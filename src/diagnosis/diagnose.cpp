@@ -71,8 +71,8 @@ Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const Diagnosi
   check_tensors(before, after, options);
   Diagnosis result;
   // masked scores are not finite, so these are checked first
-  const bool are_scores = has_masks(before) || has_masks(after);
-  if (are_scores) {
+  const bool has_scores = has_masks(before) || has_masks(after);
+  if (has_scores) {
     if (std::optional<Diagnosis> bias = explain_by_bias(before, after, options)) return *bias;
     result.remarks.emplace_back(
         "the tensors hold −infinity, as masked scores do, and the change of the others is neither ALiBi nor T5");
@@ -95,7 +95,7 @@ Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const Diagnosi
     if (bias && (bias->best || result.verdict == Verdict::kNone)) return *bias;
     if (std::optional<Diagnosis> other = along_heads(before, after)) result = std::move(*other);
   }
-  result.remarks = remarks_on(result, samples.are_known);
+  result.remarks = remarks_on(result, samples.has_known_positions);
   if (result.verdict == Verdict::kNone) {
     Guess guess = guess_change(samples);
     if (guess.is_sure) result.verdict = Verdict::kNoPosition;

@@ -112,7 +112,7 @@ std::optional<Diagnosis> explain_by_other_positions(const Samples& samples) {
   if (!result || std::get<Rope>(result->best->scheme).dims < kFewestDims) return std::nullopt;
   Convention& best = *result->best;
   const std::int64_t span = samples.last_position() - samples.first_position();
-  const std::int64_t middle = best.first_position + (samples.are_known ? samples.first_position() : 0);
+  const std::int64_t middle = best.first_position + (samples.has_known_positions ? samples.first_position() : 0);
   const Finder finder(samples, best);
   double unexplained = 0;
   for (const Group& group : groups) {

@@ -70,7 +70,7 @@ void on_sinusoids(const Convention& best, std::vector<std::string>& remarks) {
   }
 }
 
-void on_positions(const Convention& best, bool are_known, std::vector<std::string>& remarks) {
+void on_positions(const Convention& best, bool has_known_positions, std::vector<std::string>& remarks) {
   if (best.is_along_heads) {
     remarks.emplace_back(
         "positions count along the axis before the sequence (heads or batch): these two axes are exchanged, in the "
@@ -82,8 +82,8 @@ void on_positions(const Convention& best, bool are_known, std::vector<std::strin
   }
   if (!best.positions.empty()) return on_pattern(best.positions, remarks);
   if (best.first_position == 0) return;
-  remarks.push_back(are_known ? fmt::format("positions are off by {}", best.first_position)
-                              : fmt::format("the first token has position {}", best.first_position));
+  remarks.push_back(has_known_positions ? fmt::format("positions are off by {}", best.first_position)
+                                        : fmt::format("the first token has position {}", best.first_position));
 }
 
 void on_rope(const Convention& best, std::vector<std::string>& remarks) {

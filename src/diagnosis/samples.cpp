@@ -78,18 +78,18 @@ Samples take_samples(ConstTensorView before, ConstTensorView after, const Diagno
   Samples samples;
   samples.features = before.shape.back(0);
   samples.heads = std::min(count_of(before.shape) / (sequence * samples.features), kMostHeads);
-  samples.are_known = !options.positions.empty();
+  samples.has_known_positions = !options.positions.empty();
   samples.is_one_type = before.type == after.type;
   samples.rounding = std::max({rounding_of(before.type), rounding_of(after.type), 1e-15});
   const auto count = static_cast<std::size_t>(sequence);
   const std::vector<std::int64_t> tokens =
-      chosen_tokens(sequence, samples.are_known ? options.positions.first(count) : options.positions);
+      chosen_tokens(sequence, samples.has_known_positions ? options.positions.first(count) : options.positions);
   samples.sequence = std::ssize(tokens);
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(options.axes); ++axis) {
     std::vector<std::int64_t> positions;
     for (const std::int64_t token : tokens) {
       const std::size_t at = axis * count + static_cast<std::size_t>(token);
-      positions.push_back(samples.are_known ? options.positions[at] : token);
+      positions.push_back(samples.has_known_positions ? options.positions[at] : token);
     }
     samples.axes.push_back(axis_of(std::move(positions)));
   }
@@ -128,13 +128,13 @@ Samples part_of(const Samples& samples, const Part& part) {
   result.features = samples.features;
   result.heads = part.end_head - part.first_head;
   result.sequence = part.end_token - part.first_token;
-  result.are_known = samples.are_known;
+  result.has_known_positions = samples.has_known_positions;
   result.is_one_type = samples.is_one_type;
   result.rounding = samples.rounding;
   for (const Axis& axis : samples.axes) {
     std::vector<std::int64_t> positions(axis.positions.begin() + part.first_token,
                                         axis.positions.begin() + part.end_token);
-    if (!samples.are_known) {
+    if (!samples.has_known_positions) {
       for (std::int64_t& position : positions) position -= axis.positions[static_cast<std::size_t>(part.first_token)];
     }
     result.axes.push_back(axis_of(std::move(positions)));

@@ -33,7 +33,7 @@ struct Samples {
   std::vector<double> before, after;
   std::vector<Axis> axes;                 // of the position; a single one, with 0, 1, 2 …, if unknown
   std::vector<std::int64_t> sequence_of;  // of each head: its sequence in the batch
-  bool are_known = false;
+  bool has_known_positions = false;
   bool is_one_type = false;  // unrotated features are then copied bit by bit
   double rounding = 0;       // relative error of one element due to the type alone
   double energy = 0;         // Σ after²

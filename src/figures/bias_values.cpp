@@ -27,7 +27,7 @@ std::vector<std::string_view> names_of_biases() {
 }
 
 // The bias with a table whose row n holds n, so that each distance shows which row it reads. All heads are equal.
-BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, Situation now) {
+BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, PrepareOptions options) {
   const Extents shape = shape_of(table, 1);
   const std::int64_t count = count_of(shape);
   if (count < 1 || count > kMostNumbers) {
@@ -42,8 +42,8 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, S
     numbers.insert(numbers.end(), static_cast<std::size_t>(in_row), is_projection ? 1.0 : static_cast<double>(row));
   }
   const SharedNumbers kept(std::move(numbers));
-  now.weights = now.key_weights = now.value_weights = {kept.data(), DataType::kF64, shape};
-  BiasValues bias{std::get<Bias>(prepare(scheme, now)), std::string(table.axes.front().name)};
+  options.weights = options.key_weights = options.value_weights = {kept.data(), DataType::kF64, shape};
+  BiasValues bias{std::get<Bias>(prepare(scheme, options)), std::string(table.axes.front().name)};
   bias.numbers = kept;
   if (bias.row_name.ends_with('s')) bias.row_name.pop_back();
   auto* const source = std::get_if<DistanceTable>(&bias.form.source);
@@ -145,12 +145,12 @@ BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std:
   if (!is_bias(scheme.scheme)) {
     raise(fmt::format("{}: adds nothing to the scores (these do: {})", name, fmt::join(names_of_biases(), ", ")));
   }
-  const Situation now{
+  const PrepareOptions options{
       .length = std::max(length, request.length), .numerics = request.numerics, .weights = scheme.weights};
   const TrainedTable table = trained_table_of(scheme.scheme);
   const bool is_numbered = !table.axes.empty() && scheme.weights.data == nullptr;
-  BiasValues bias = is_numbered ? with_numbered_rows(scheme.scheme, table, now)
-                                : BiasValues{std::get<Bias>(prepare(scheme.scheme, now)), ""};
+  BiasValues bias = is_numbered ? with_numbered_rows(scheme.scheme, table, options)
+                                : BiasValues{std::get<Bias>(prepare(scheme.scheme, options)), ""};
   if (terms::reads_tokens_between(bias.form)) use_example(bias);
   if (position_axes_of(bias.form) != 1) {
     raise(fmt::format("{}: positions have several axes, and figures have one", name));

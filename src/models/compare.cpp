@@ -67,8 +67,8 @@ template <class T> std::vector<std::complex<double>> rotations_of(const Rotation
   return rotations;
 }
 
-Effect effect_of_rope(const Treatment& t, const Rope& rope) {
-  Rotation form = prepare(rope, t.now);
+Effect effect_of_rope(const EngineScheme& t, const Rope& rope) {
+  Rotation form = prepare(rope, t.prepare);
   form.magnitude *= t.magnitude_factor;
   if (t.leaves_unclaimed) stop_unclaimed(form, rope);
   // text: the same position on all axes
@@ -88,8 +88,8 @@ Effect effect_of_rope(const Treatment& t, const Rope& rope) {
           .magnitude = form.magnitude};
 }
 
-Effect effect_of_bias(const Treatment& t, const Alibi& alibi) {
-  Bias form = prepare(alibi, t.now);
+Effect effect_of_bias(const EngineScheme& t, const Alibi& alibi) {
+  Bias form = prepare(alibi, t.prepare);
   if (!t.slopes.empty()) std::get<Slopes>(form.source).slopes = t.slopes;
   const std::int64_t tokens = std::ssize(t.positions);
   const Extents shape = {alibi.heads, 1, tokens};
@@ -115,16 +115,19 @@ Effect effect_of_bias(const Treatment& t, const Alibi& alibi) {
   return effect;
 }
 
-Effect effect_of(const EngineRule& rule, const Circumstances& c) {
-  Treatment treatment{.scheme = *c.group.scheme, .now = {.length = c.length}, .positions = probed(c.length)};
-  treatment.temperature = c.group.temperature;
-  rule.change(treatment, c);
+Effect effect_of(const EngineRule& rule, const RuleInput& c) {
+  EngineScheme engine_scheme{
+      .scheme = *c.group.scheme, .prepare = {.length = c.length}, .positions = probed(c.length)};
+  engine_scheme.temperature = c.group.temperature;
+  rule.change(engine_scheme, c);
   Effect effect;
-  if (const auto* const alibi = std::get_if<Alibi>(&treatment.scheme)) effect = effect_of_bias(treatment, *alibi);
-  if (const auto* const rope = std::get_if<Rope>(&treatment.scheme)) effect = effect_of_rope(treatment, *rope);
-  if (treatment.temperature) {
-    for (const std::int64_t position : treatment.positions) {
-      effect.temperatures.push_back(factor_at(*treatment.temperature, position));
+  if (const auto* const alibi = std::get_if<Alibi>(&engine_scheme.scheme))
+    effect = effect_of_bias(engine_scheme, *alibi);
+  if (const auto* const rope = std::get_if<Rope>(&engine_scheme.scheme))
+    effect = effect_of_rope(engine_scheme, *rope);
+  if (engine_scheme.temperature) {
+    for (const std::int64_t position : engine_scheme.positions) {
+      effect.temperatures.push_back(factor_at(*engine_scheme.temperature, position));
     }
   }
   return effect;
@@ -188,7 +191,7 @@ bool refuses(std::string_view engine, const Model& model, std::int64_t length) {
   return false;
 }
 
-std::vector<EngineAnswer> answers_on(const Subject& subject, const Circumstances& c,
+std::vector<EngineAnswer> answers_on(const Subject& subject, const RuleInput& c,
                                      std::span<const std::string_view> engines, double tolerance) {
   std::vector<EngineAnswer> answers;
   std::optional<Effect> reference;
@@ -299,7 +302,7 @@ EngineComparison compare_engines(const Model& model, const CompareOptions& optio
                       ? options.length
                       : std::clamp<std::int64_t>(model.usable_length.value_or(kUsualLength), 1, kLongest);
   for (const LayerGroup& group : model.groups) {
-    const Circumstances c{model, group, result.length};
+    const RuleInput c{model, group, result.length};
     for (const Subject& subject : subjects()) {
       if (!subject.concerns(c)) continue;
       EngineTopic topic{.name = subject.name, .title = subject.title, .sentence = subject.sentence};

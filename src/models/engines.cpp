@@ -1,5 +1,5 @@
 // What engines do differently: one table of subjects and one of rules, by engine, each with the source it was read
-// from. A rule changes the scheme, the situation or the positions; compare.cpp applies them all the same way.
+// from. A rule changes the scheme, the options of prepare or the positions; compare.cpp applies them all the same way.
 
 #include "models/engines.h"
 
@@ -11,42 +11,40 @@
 namespace posenc::models {
 namespace {
 
-template <class S> const S* scaling_of(const Circumstances& c) {
+template <class S> const S* scaling_of(const RuleInput& c) {
   const auto* const rope = c.group.scheme ? std::get_if<Rope>(&*c.group.scheme) : nullptr;
   return rope == nullptr ? nullptr : std::get_if<S>(&*rope->scaling);
 }
-template <class S> S& scaling_in(Treatment& t) { return std::get<S>(*std::get<Rope>(t.scheme).scaling); }
+template <class S> S& scaling_in(EngineScheme& t) { return std::get<S>(*std::get<Rope>(t.scheme).scaling); }
 
-const Rope* rope_of(const Circumstances& c) { return c.group.scheme ? std::get_if<Rope>(&*c.group.scheme) : nullptr; }
-const Alibi* alibi_of(const Circumstances& c) {
-  return c.group.scheme ? std::get_if<Alibi>(&*c.group.scheme) : nullptr;
-}
+const Rope* rope_of(const RuleInput& c) { return c.group.scheme ? std::get_if<Rope>(&*c.group.scheme) : nullptr; }
+const Alibi* alibi_of(const RuleInput& c) { return c.group.scheme ? std::get_if<Alibi>(&*c.group.scheme) : nullptr; }
 
 // ---------------------------------------------------------------------------------------- which models it concerns
 
-template <class S> bool has_scaling(const Circumstances& c) { return scaling_of<S>(c) != nullptr; }
-bool is_rope(const Circumstances& c) { return rope_of(c) != nullptr; }
+template <class S> bool has_scaling(const RuleInput& c) { return scaling_of<S>(c) != nullptr; }
+bool is_rope(const RuleInput& c) { return rope_of(c) != nullptr; }
 // DeepSeek and related families have their own rule for both factors, on which engines agree
-bool has_plain_yarn(const Circumstances& c) {
+bool has_plain_yarn(const RuleInput& c) {
   const auto* const yarn = scaling_of<YarnScaling>(c);
   return yarn != nullptr && (!yarn->mscale_on_softmax || yarn->mscale_all_dim.value_or(0) == 0);
 }
-bool has_untruncated_yarn(const Circumstances& c) {
+bool has_untruncated_yarn(const RuleInput& c) {
   const auto* const yarn = scaling_of<YarnScaling>(c);
   return yarn != nullptr && !yarn->truncate;
 }
-bool has_sections(const Circumstances& c) { return is_rope(c) && rope_of(c)->sections.size() >= 3; }
-bool has_interleaved_sections(const Circumstances& c) {
+bool has_sections(const RuleInput& c) { return is_rope(c) && rope_of(c)->sections.size() >= 3; }
+bool has_interleaved_sections(const RuleInput& c) {
   return has_sections(c) && rope_of(c)->section_order == SectionOrder::kInterleaved;
 }
-bool has_odd_heads(const Circumstances& c) {
+bool has_odd_heads(const RuleInput& c) {
   return alibi_of(c) != nullptr && !std::has_single_bit(static_cast<std::uint64_t>(alibi_of(c)->heads));
 }
-bool has_rounded_slopes(const Circumstances& c) { return alibi_of(c) != nullptr && alibi_of(c)->round_bf16; }
-bool has_other_base(const Circumstances& c) { return is_rope(c) && c.model.other_base.has_value(); }
-bool has_other_dims(const Circumstances& c) { return is_rope(c) && c.model.other_rotary_dim.has_value(); }
-bool has_temperature(const Circumstances& c) { return c.group.temperature.has_value(); }
-bool is_bloom(const Circumstances& c) { return alibi_of(c) != nullptr && c.model.model_type == "bloom"; }
+bool has_rounded_slopes(const RuleInput& c) { return alibi_of(c) != nullptr && alibi_of(c)->round_bf16; }
+bool has_other_base(const RuleInput& c) { return is_rope(c) && c.model.other_base.has_value(); }
+bool has_other_dims(const RuleInput& c) { return is_rope(c) && c.model.other_rotary_dim.has_value(); }
+bool has_temperature(const RuleInput& c) { return c.group.temperature.has_value(); }
+bool is_bloom(const RuleInput& c) { return alibi_of(c) != nullptr && c.model.model_type == "bloom"; }
 
 constexpr auto kSubjects = std::to_array<Subject>({
     {"longrope-switch", "LongRoPE: which list",
@@ -85,48 +83,48 @@ constexpr auto kSubjects = std::to_array<Subject>({
 
 // ------------------------------------------------------------------------------------------------------------- rules
 
-void as_the_config_says(Treatment&, const Circumstances&) {}
+void as_the_config_says(EngineScheme&, const RuleInput&) {}
 
-void by_usable_length(Treatment& t, const Circumstances& c) {
-  t.now.length = c.model.usable_length.value_or(c.length);
+void by_usable_length(EngineScheme& t, const RuleInput& c) {
+  t.prepare.length = c.model.usable_length.value_or(c.length);
 }
-void by_table_size(Treatment& t, const Circumstances& c) {
+void by_table_size(EngineScheme& t, const RuleInput& c) {
   constexpr std::int64_t kFirstTable = 2048;
-  t.now.length = std::max(c.length, kFirstTable);
+  t.prepare.length = std::max(c.length, kFirstTable);
 }
-void by_whole_factor(Treatment& t, const Circumstances&) {
+void by_whole_factor(EngineScheme& t, const RuleInput&) {
   auto& scaling = scaling_in<LongropeScaling>(t);
   scaling.factor = std::max(1.0, std::floor(scaling.factor));
 }
-void with_long_factors(Treatment& t, const Circumstances&) {
-  t.now.length = scaling_in<LongropeScaling>(t).original_length + 1;
+void with_long_factors(EngineScheme& t, const RuleInput&) {
+  t.prepare.length = scaling_in<LongropeScaling>(t).original_length + 1;
 }
-void without_attention_factor(Treatment& t, const Circumstances&) {
+void without_attention_factor(EngineScheme& t, const RuleInput&) {
   scaling_in<LongropeScaling>(t).attention_factor.reset();
 }
-void by_trained_length(Treatment& t, const Circumstances&) {
-  t.now.length = scaling_in<DynamicScaling>(t).original_length;
+void by_trained_length(EngineScheme& t, const RuleInput&) {
+  t.prepare.length = scaling_in<DynamicScaling>(t).original_length;
 }
-void without_scaling(Treatment& t, const Circumstances&) { std::get<Rope>(t.scheme).scaling = NoScaling{}; }
+void without_scaling(EngineScheme& t, const RuleInput&) { std::get<Rope>(t.scheme).scaling = NoScaling{}; }
 
-void by_factor_alone(Treatment& t, const Circumstances&) {
+void by_factor_alone(EngineScheme& t, const RuleInput&) {
   auto& scaling = scaling_in<YarnScaling>(t);
   scaling.attention_factor = scaling.mscale = scaling.mscale_all_dim = std::nullopt;
 }
 // mlx-lm: mscale 1 and mscale_all_dim 0 if not given.
-void by_mscale_ratio(Treatment& t, const Circumstances& c) {
+void by_mscale_ratio(EngineScheme& t, const RuleInput& c) {
   const YarnScaling yarn = scaling_in<YarnScaling>(t);
   by_factor_alone(t, c);
   if (yarn.factor <= 1) return;
   const auto magnitude = [&](double weight) { return 0.1 * weight * std::log(yarn.factor) + 1; };
   t.magnitude_factor = magnitude(yarn.mscale.value_or(1)) / magnitude(yarn.mscale_all_dim.value_or(0)) / magnitude(1);
 }
-void by_attn_factor(Treatment& t, const Circumstances& c) {
+void by_attn_factor(EngineScheme& t, const RuleInput& c) {
   by_factor_alone(t, c);
   t.magnitude_factor = c.model.attn_factor.value_or(1.0);
 }
 // The converter writes yarn_log_multiplier only for these families, and the loader then divides by mscale_all_dim.
-void by_factor_or_log_multiplier(Treatment& t, const Circumstances& c) {
+void by_factor_or_log_multiplier(EngineScheme& t, const RuleInput& c) {
   const auto& yarn = scaling_in<YarnScaling>(t);
   const bool is_mistral = c.model.model_type == "ministral3" || c.model.model_type == "mistral3";
   if (is_mistral && yarn.mscale_all_dim && !yarn.attention_factor) {
@@ -135,32 +133,32 @@ void by_factor_or_log_multiplier(Treatment& t, const Circumstances& c) {
   }
   by_factor_alone(t, c);
 }
-void with_other_base(Treatment& t, const Circumstances& c) { std::get<Rope>(t.scheme).base = *c.model.other_base; }
-void with_other_dims(Treatment& t, const Circumstances& c) {
+void with_other_base(EngineScheme& t, const RuleInput& c) { std::get<Rope>(t.scheme).base = *c.model.other_base; }
+void with_other_dims(EngineScheme& t, const RuleInput& c) {
   std::get<Rope>(t.scheme).dims = *c.model.other_rotary_dim;
 }
 // llama.cpp hard-codes Llama 4's numbers.
-void with_llama4_temperature(Treatment& t, const Circumstances&) {
+void with_llama4_temperature(EngineScheme& t, const RuleInput&) {
   if (t.temperature && t.temperature->shift == 1 && t.temperature->rule == TemperatureRule::kSteps)
     t.temperature = Temperature{.scale = 0.1, .length = 8192, .shift = 1};
 }
-void with_whole_ramp(Treatment& t, const Circumstances&) { scaling_in<YarnScaling>(t).truncate = true; }
+void with_whole_ramp(EngineScheme& t, const RuleInput&) { scaling_in<YarnScaling>(t).truncate = true; }
 
 // The second half of the tokens comes after the video, with the same position on all axes.
-void shift_second_half(Treatment& t, std::int64_t by) {
+void shift_second_half(EngineScheme& t, std::int64_t by) {
   const std::int64_t middle = t.positions.back() / 2;
   for (std::int64_t& position : t.positions) position += position > middle ? by : 0;
 }
-void by_height_and_width(Treatment& t, const Circumstances&) { shift_second_half(t, 4); }
-void by_longest_axis(Treatment& t, const Circumstances&) { shift_second_half(t, 16); }
-void leave_unclaimed(Treatment& t, const Circumstances&) { t.leaves_unclaimed = true; }
+void by_height_and_width(EngineScheme& t, const RuleInput&) { shift_second_half(t, 4); }
+void by_longest_axis(EngineScheme& t, const RuleInput&) { shift_second_half(t, 16); }
+void leave_unclaimed(EngineScheme& t, const RuleInput&) { t.leaves_unclaimed = true; }
 
-void with_float_slopes(Treatment& t, const Circumstances&) { std::get<Alibi>(t.scheme).round_bf16 = false; }
-void by_key_in_bf16(Treatment& t, const Circumstances&) { t.is_absolute_bf16 = true; }
+void with_float_slopes(EngineScheme& t, const RuleInput&) { std::get<Alibi>(t.scheme).round_bf16 = false; }
+void by_key_in_bf16(EngineScheme& t, const RuleInput&) { t.is_absolute_bf16 = true; }
 
-void with_hf_angles(Treatment& t, const Circumstances&) { t.now.numerics = Numerics::kHfF32; }
-void with_ggml_angles(Treatment& t, const Circumstances&) { t.now.numerics = Numerics::kGgmlF32; }
-void with_bf16_table(Treatment& t, const Circumstances& c) {
+void with_hf_angles(EngineScheme& t, const RuleInput&) { t.prepare.numerics = Numerics::kHfF32; }
+void with_ggml_angles(EngineScheme& t, const RuleInput&) { t.prepare.numerics = Numerics::kGgmlF32; }
+void with_bf16_table(EngineScheme& t, const RuleInput& c) {
   with_hf_angles(t, c);
   t.has_bf16_table = true;
 }

@@ -10,16 +10,16 @@
 namespace posenc::models {
 
 /// The input of a rule.
-struct Circumstances {
+struct RuleInput {
   const Model& model;
   const LayerGroup& group;
   std::int64_t length = 0;  ///< tokens in the sequence
 };
 
 /// What an engine makes of a scheme: everything that its rules may change.
-struct Treatment {
+struct EngineScheme {
   Scheme scheme;
-  Situation now;
+  PrepareOptions prepare;
   std::vector<std::int64_t> positions;  ///< of the probed tokens, ascending
   double magnitude_factor = 1.0;        ///< applied to cosines and sines
   bool has_bf16_table = false;          ///< cosines and sines are stored as bf16
@@ -28,12 +28,12 @@ struct Treatment {
   std::vector<double> slopes = {};      ///< instead of the scheme's own
   std::optional<Temperature> temperature = {};
 };
-using Change = void (*)(Treatment&, const Circumstances&);
+using Change = void (*)(EngineScheme&, const RuleInput&);
 
 /// Something that engines do differently.
 struct Subject {
   std::string_view name, title, sentence;
-  bool (*concerns)(const Circumstances&);
+  bool (*concerns)(const RuleInput&);
 };
 std::span<const Subject> subjects() noexcept;
 

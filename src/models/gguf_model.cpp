@@ -92,7 +92,8 @@ bool is_rotated(const GgufMetadata& from, const Architecture& facts, std::size_t
 }
 
 // What attention does besides rotating: load_arch_hparams in src/models/*.cpp, is_masked_swa in llama-hparams.h.
-void dress_gguf_layer(LayerGroup& group, const GgufMetadata& from, const Architecture& facts, bool has_window) {
+void set_gguf_attention_options(LayerGroup& group, const GgufMetadata& from, const Architecture& facts,
+                                bool has_window) {
   const bool is_causal = facts.is_causal && !from.is_false("attention.causal");
   group.is_causal = is_causal;
   const std::string sinks = fmt::format("blk.{}.attn_sinks.weight", group.layers.front());
@@ -157,7 +158,7 @@ void add_rope(const GgufMetadata& from, const Architecture& facts, std::span<con
       continue;
     }
     group.layer_type = has_window ? "sliding_attention" : "full_attention";
-    dress_gguf_layer(group, from, facts, has_window);
+    set_gguf_attention_options(group, from, facts, has_window);
     Rope one = has_window ? local : rope;
     if (ratios && i < ratios->size()) {
       if ((*ratios)[i] == 0) one.scaling = NoScaling{};

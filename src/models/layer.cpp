@@ -30,10 +30,10 @@ PreparedLayer prepared_layer(std::string_view name, const LayerGroup& group, con
   PreparedLayer made;
   made.first_position = group.first_position;
   AttentionOptions& options = made.attention;
-  if (std::holds_alternative<Learned>(*group.scheme) && inputs.now.weights.data == nullptr) {
+  if (std::holds_alternative<Learned>(*group.scheme) && inputs.prepare.weights.data == nullptr) {
     made.notes.emplace_back("the trained table of positions is added to the embeddings; it was not given");
   } else {
-    Form form = prepare(*group.scheme, inputs.now);
+    Form form = prepare(*group.scheme, inputs.prepare);
     if (auto* const addition = std::get_if<Addition>(&form)) {
       made.addition = std::move(*addition);
     } else {

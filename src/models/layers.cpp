@@ -37,7 +37,7 @@ void set_type(Layer& layer, std::string_view type) {
 }
 
 template <class Is> void by(LayerFacts& facts, std::string_view one, std::string_view others, const Is& is) {
-  if (facts.are_listed) return;
+  if (facts.is_listed) return;
   for (std::size_t i = 0; i < facts.layers.size(); ++i) {
     set_type(facts.layers[i], is(static_cast<std::int64_t>(i)) ? one : others);
   }
@@ -106,7 +106,7 @@ void by_no_rope_list(LayerFacts& facts) {
 // What layers are if the file should list some and does not.
 void all_full(LayerFacts& facts) {
   const Pattern& pattern = facts.family.layers;
-  if (!facts.are_listed && (pattern.picked == kLinear || pattern.others == kLinear)) {
+  if (!facts.is_listed && (pattern.picked == kLinear || pattern.others == kLinear)) {
     say(facts.remarks.assumed, fmt::format("all layers are attention ({} is not given)", pattern.list_key));
   }
   by(facts, kFull, kFull, [](std::int64_t) { return true; });
@@ -117,7 +117,7 @@ void by_period(LayerFacts& facts) {
   const Pattern& pattern = facts.family.layers;
   const std::int64_t last = std::ssize(facts.layers) - 1;
   const bool is_fixed = pattern.every == 1 || pattern.is_from_end || pattern.picks_first;  // by no key
-  const std::int64_t period = facts.are_listed || is_fixed ? pattern.every : period_of(facts);
+  const std::int64_t period = facts.is_listed || is_fixed ? pattern.every : period_of(facts);
   if (period <= 0) return;
   by(facts, pattern.picked, pattern.others, [&](std::int64_t i) {
     return (pattern.is_from_end ? last - i : i + pattern.shift) % period == 0 || (pattern.picks_first && i == 0);
@@ -163,19 +163,19 @@ void by_pattern(LayerFacts& facts) {
 // transformers 5.16 (d56c55bf), configuration_smollm3.py
 void sliding_by_no_rope_list(LayerFacts& facts) {
   by_no_rope_list(facts);
-  if (facts.are_listed || !holds(facts.config, "use_sliding_window sliding_window")) return;
+  if (facts.is_listed || !holds(facts.config, "use_sliding_window sliding_window")) return;
   for (Layer& layer : facts.layers) layer.type = layer.rotates ? kFull : kSliding;
 }
 
 void chunks_by_no_rope_list(LayerFacts& facts) {
   by_no_rope_list(facts);
-  if (facts.are_listed) return;
+  if (facts.is_listed) return;
   for (Layer& layer : facts.layers) layer.type = layer.rotates ? "chunked_attention" : kFull;
 }
 
 void by_hybrid_pattern(LayerFacts& facts) {
   by_pattern(facts);
-  if (facts.are_listed || !is_given(facts.config, "hybrid_layer_pattern")) return;
+  if (facts.is_listed || !is_given(facts.config, "hybrid_layer_pattern")) return;
   // in the files as published: 1 slides
   const std::vector<double> list = *numbers(facts.config, "hybrid_layer_pattern");
   check_size("hybrid_layer_pattern", list.size(), facts.layers.size());
@@ -245,7 +245,7 @@ void by_zambas_period(LayerFacts& facts) {
 }
 
 void by_repeated_types(LayerFacts& facts) {
-  if (facts.are_listed) return;
+  if (facts.is_listed) return;
   const auto list = texts(facts.config, "block_types");
   if (!list || list->empty()) return;
   for (std::size_t i = 0; i < facts.layers.size(); ++i) {
@@ -262,7 +262,7 @@ void by_letters(LayerFacts& facts) {
     for (const std::string& letter : list) joined += letter;
   }
   const auto letters = !joined.empty() ? std::optional(joined) : text(facts.config, "hybrid_override_pattern");
-  if (letters && !facts.are_listed) {
+  if (letters && !facts.is_listed) {
     check_size("hybrid_override_pattern", letters->size(), facts.layers.size());
     for (std::size_t i = 0; i < letters->size(); ++i) {
       const char letter = (*letters)[i];
@@ -273,7 +273,7 @@ void by_letters(LayerFacts& facts) {
 }
 
 void by_compress_ratios(LayerFacts& facts) {
-  if (facts.are_listed) return;
+  if (facts.is_listed) return;
   constexpr std::string_view kSparse = "compressed_sparse_attention", kHeavy = "heavily_compressed_attention";
   if (is_given(facts.config, "compress_ratios")) {
     // the list may continue with layers that predict further tokens
@@ -343,7 +343,7 @@ bool is_sliding(std::string_view type) { return type == kSliding || type == "hyb
 std::vector<Layer> layers_of(const Config& config, const Family& family, std::int64_t count, Remarks& remarks) {
   std::vector<Layer> layers(static_cast<std::size_t>(count));
   LayerFacts facts{config, family, remarks, layers};
-  facts.are_listed = family.part.empty() && read_layer_types(facts);
+  facts.is_listed = family.part.empty() && read_layer_types(facts);
   family.layers.rule(facts);
   return layers;
 }

@@ -34,7 +34,7 @@ struct LayerFacts {
   const Family& family;
   Remarks& remarks;
   std::vector<Layer>& layers;
-  bool are_listed = false;
+  bool is_listed = false;
 };
 
 /// Fills in types that the file does not list, and determines which layers rotate.

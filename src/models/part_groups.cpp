@@ -31,7 +31,7 @@ LayerGroup group_of_all(const Config& config, const Family& family) {
   LayerGroup group;
   group.layer_type = family.part;
   group.first_position = family.first.position;
-  dress(group, Layer{}, config, family);
+  set_attention_options(group, Layer{}, config, family);
   for (std::int64_t i = 0; i < layer_count(config, family); ++i) group.layers.push_back(i);
   return group;
 }
@@ -57,8 +57,8 @@ std::int64_t needed_width(const Config& config, const Family& family) {
 }
 
 // What a group of all layers becomes if they differ.
-std::vector<LayerGroup> dressed_layers(const LayerGroup& all, const Config& config, const Family& family,
-                                       Remarks& remarks) {
+std::vector<LayerGroup> layers_with_options(const LayerGroup& all, const Config& config, const Family& family,
+                                            Remarks& remarks) {
   if (family.layers == Pattern{} && family.adjust == nullptr) return {all};
   std::vector<LayerGroup> found;
   const std::vector<Layer> layers = layers_of(config, family, layer_count(config, family), remarks);
@@ -66,7 +66,7 @@ std::vector<LayerGroup> dressed_layers(const LayerGroup& all, const Config& conf
     LayerGroup one = all;
     one.layers = {static_cast<std::int64_t>(i)};
     one.layer_type = layers[i].type;
-    dress(one, layers[i], config, family);
+    set_attention_options(one, layers[i], config, family);
     adjust(one, layers[i], config, family);
     found.push_back(std::move(one));
   }
@@ -101,7 +101,8 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
     reading.trained_length = reading.usable_length =
         family.first.is_in_table ? std::max<std::int64_t>(*length - group.first_position, 0) : *length;
   }
-  for (LayerGroup& one : dressed_layers(group, config, family, remarks)) reading.groups.push_back(std::move(one));
+  for (LayerGroup& one : layers_with_options(group, config, family, remarks))
+    reading.groups.push_back(std::move(one));
 }
 
 // The grid is square, as in every family that resizes one.
@@ -202,7 +203,7 @@ void add_window_rope(const Config& config, const Family& family, PartReading& re
   for (std::int64_t number = 0; number < layer_count(config, family); ++number) {
     LayerGroup group;
     group.layers = {number};
-    dress(group, Layer{}, config, family);
+    set_attention_options(group, Layer{}, config, family);
     const bool is_whole = std::find(whole.begin(), whole.end(), static_cast<double>(number)) != whole.end();
     group.layer_type = is_whole ? "attention" : "attention in windows";
     Rope rope{.dims = head,
@@ -256,7 +257,7 @@ void add_stages(const Config& config, const Family& family, PartReading& reading
   for (std::size_t stage = 0; stage < depths->size(); ++stage) {
     LayerGroup group;
     group.layer_type = fmt::format("stage {}", stage + 1);
-    dress(group, Layer{}, config, family);
+    set_attention_options(group, Layer{}, config, family);
     const auto end = first + static_cast<std::int64_t>((*depths)[stage]);
     if (end > kMostLayers || (*heads)[stage] < 1)
       refuse(config, "depths", fmt::format("at most {} in all", kMostLayers));
@@ -335,7 +336,7 @@ void add_plain(const Config& config, const Family& family, PartReading& reading,
     LayerGroup group;
     group.layers = {number};
     group.layer_type = layer.type;
-    dress(group, layer, config, family);
+    set_attention_options(group, layer, config, family);
     adjust(group, layer, config, family);
     if (family.encoding == Encoding::kNone) {
       say_none(remarks, layer.type);
@@ -355,7 +356,7 @@ void add_plain(const Config& config, const Family& family, PartReading& reading,
 
 }  // namespace
 
-void dress(LayerGroup& group, const Layer& layer, const Config& config, const Family& family) {
+void set_attention_options(LayerGroup& group, const Layer& layer, const Config& config, const Family& family) {
   group.token_mixer = is_attention(layer.type) ? family.token_mixer : std::string_view(layer.type);
   if (!group.token_mixer.empty()) return;
   group.is_causal = layer.type != "cross_attention" && is_causal(config, family);

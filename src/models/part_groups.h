@@ -7,7 +7,7 @@
 namespace posenc::models {
 
 /// The options of layers beside their scheme: window, scale, cap, whether they are causal.
-void dress(LayerGroup& group, const Layer& layer, const Config& config, const Family& family);
+void set_attention_options(LayerGroup& group, const Layer& layer, const Config& config, const Family& family);
 
 /// What only this family does, for a group whose attention is set.
 void adjust(LayerGroup& group, const Layer& layer, const Config& config, const Family& family);

@@ -18,7 +18,7 @@ namespace {
 void add_alike(const Config& config, const Family& family, PartReading& reading, const Scheme& scheme) {
   LayerGroup group;
   group.layer_type = family.part;
-  dress(group, Layer{}, config, family);
+  set_attention_options(group, Layer{}, config, family);
   for (std::int64_t i = 0; i < layer_count(config, family); ++i) group.layers.push_back(i);
   set_scheme(group, scheme);
   reading.groups.push_back(std::move(group));
@@ -33,7 +33,7 @@ template <class SchemeOf> void add_by_layer(const Config& config, const Family& 
     LayerGroup group;
     group.layers = {static_cast<std::int64_t>(i)};
     group.layer_type = layers[i].type;
-    dress(group, layers[i], config, family);
+    set_attention_options(group, layers[i], config, family);
     scheme_of(layers[i], static_cast<std::int64_t>(i), group);
     adjust(group, layers[i], config, family);
     found.push_back(std::move(group));

@@ -13,14 +13,14 @@ namespace posenc {
 TrainedWaves trained_waves(const LayerGroup& group, std::optional<std::int64_t> trained_length) {
   TrainedWaves result;
   if (!group.scheme) return result;
-  const Situation now{.length = std::max<std::int64_t>(trained_length.value_or(1), 1)};
+  const PrepareOptions options{.length = std::max<std::int64_t>(trained_length.value_or(1), 1)};
   if (const auto* const rope = std::get_if<Rope>(&*group.scheme)) {
-    const Rotation form = prepare(*rope, now);
+    const Rotation form = prepare(*rope, options);
     result.magnitude = form.magnitude;
     result.softmax_factor = form.softmax_factor;
     for (const Frequency& frequency : form.frequencies) result.frequencies.push_back(radians_of(frequency));
   } else if (const auto* const waves = std::get_if<Sinusoidal>(&*group.scheme); waves != nullptr && !waves->turns) {
-    const Addition form = prepare(*waves, now);
+    const Addition form = prepare(*waves, options);
     for (const Wave& wave : std::get<Waves>(form.source).waves) {
       result.frequencies.push_back(radians_of(wave.frequency));
     }

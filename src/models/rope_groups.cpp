@@ -156,7 +156,7 @@ class RopeLayers {
     LayerGroup group;
     group.layers = {number};
     group.layer_type = layer.type;
-    dress(group, layer, config_, family_);
+    set_attention_options(group, layer, config_, family_);
     problem_.clear();
     set_scheme(group, scheme_of(layer));
     if (!problem_.empty()) {

@@ -86,18 +86,18 @@ namespace properties {
 
 Form form_for(const Trial& trial, std::int64_t length) {
   if (!trial.scheme) return trial.form;
-  Situation now;
+  PrepareOptions options;
   const bool is_whole = length_need_of(*trial.scheme) == LengthNeed::kSequence;
-  now.length = is_whole ? length : std::min(length, kLongestBiasTable);
-  now.numerics = trial.options.numerics;
+  options.length = is_whole ? length : std::min(length, kLongestBiasTable);
+  options.numerics = trial.options.numerics;
   const Extents shape = shape_of(trained_table_of(*trial.scheme), kFeatures);
-  now.weights = trial.options.weights;
-  now.key_weights = trial.options.key_weights;
-  now.value_weights = trial.options.value_weights;
-  if (!trial.weights.empty()) now.weights = view(trial.weights.data(), shape);
-  if (!trial.key_weights.empty()) now.key_weights = view(trial.key_weights.data(), shape);
-  if (!trial.value_weights.empty()) now.value_weights = view(trial.value_weights.data(), shape);
-  return prepare(*trial.scheme, now);
+  options.weights = trial.options.weights;
+  options.key_weights = trial.options.key_weights;
+  options.value_weights = trial.options.value_weights;
+  if (!trial.weights.empty()) options.weights = view(trial.weights.data(), shape);
+  if (!trial.key_weights.empty()) options.key_weights = view(trial.key_weights.data(), shape);
+  if (!trial.value_weights.empty()) options.value_weights = view(trial.value_weights.data(), shape);
+  return prepare(*trial.scheme, options);
 }
 
 }  // namespace properties

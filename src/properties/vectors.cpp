@@ -126,8 +126,8 @@ Finding unique_rows(const Trial& trial) {
   const std::vector<float> rows = rows_at<float>(trial.form, sample.positions(), sample.count);
   const Nearest nearest = nearest_pair(rows, sample.count, width_of(trial.form));
   // NaN rows have no distance.
-  const bool are_numbers = std::none_of(rows.begin(), rows.end(), [](float value) { return std::isnan(value); });
-  const double distance = are_numbers ? std::sqrt(nearest.squares) : std::numeric_limits<double>::quiet_NaN();
+  const bool all_numbers = std::none_of(rows.begin(), rows.end(), [](float value) { return std::isnan(value); });
+  const double distance = all_numbers ? std::sqrt(nearest.squares) : std::numeric_limits<double>::quiet_NaN();
   Finding finding = decided(Property::kUnique, trial, distance, 0, BoundSense::kAbove);
   finding.samples = static_cast<std::int64_t>(sample.count);
   const std::int64_t one = sample.at(0, nearest.one), other = sample.at(0, nearest.other);

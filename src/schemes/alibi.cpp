@@ -47,10 +47,10 @@ std::vector<double> slopes_of(const Alibi& s, std::int64_t power, std::int64_t m
 
 }  // namespace
 
-Bias prepare(const Alibi& s, const Situation& now) {
+Bias prepare(const Alibi& s, const PrepareOptions& options) {
   check(s);
   const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(s.heads)));
-  const std::vector<double> slopes = slopes_of(s, power, 2 * power, now.numerics);
+  const std::vector<double> slopes = slopes_of(s, power, 2 * power, options.numerics);
   Slopes source;
   for (std::int64_t h = 0; h < s.heads; ++h) {
     // in half steps: the heads past the power of two lie between those before

@@ -8,7 +8,7 @@
 
 #include "numerics/real.h"
 #include "posenc/error.h"
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 #include "posenc/tensor.h"
 
 namespace posenc::schemes {
@@ -30,9 +30,9 @@ inline void check_finite(std::string_view scheme, std::string_view field, double
 }
 
 /// The divisor of an axis's positions; 1 if they are integers. Float32 angles do not support a division.
-inline std::int64_t denominator_of(std::string_view scheme, const Situation& now, std::size_t axis,
+inline std::int64_t denominator_of(std::string_view scheme, const PrepareOptions& options, std::size_t axis,
                                    std::size_t axes) {
-  const std::vector<std::int64_t>& all = now.denominators;
+  const std::vector<std::int64_t>& all = options.denominators;
   if (all.empty()) return 1;
   if (all.size() != 1 && all.size() != axes) {
     raise(fmt::format("{}: there must be 1 denominator or one for each of {} axes but there are {}", scheme, axes,
@@ -40,8 +40,8 @@ inline std::int64_t denominator_of(std::string_view scheme, const Situation& now
   }
   const std::int64_t denominator = all[all.size() == 1 ? 0 : axis];
   check_between(scheme, "a denominator of positions", denominator, 1, (std::int64_t{1} << 62) - 1);
-  if (denominator != 1 && now.numerics != Numerics::kExact) {
-    raise(fmt::format("{}: {} takes whole positions, not fractions", scheme, name_of(now.numerics)));
+  if (denominator != 1 && options.numerics != Numerics::kExact) {
+    raise(fmt::format("{}: {} takes whole positions, not fractions", scheme, name_of(options.numerics)));
   }
   return denominator;
 }

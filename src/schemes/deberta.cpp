@@ -64,7 +64,7 @@ DistanceMap rows_of(const Deberta& s) {
   return map;
 }
 
-Bias prepare(const Deberta& s, const Situation& now) {
+Bias prepare(const Deberta& s, const PrepareOptions& options) {
   const DistanceMap rows = rows_of(s);
   DistanceVectors source;
   std::int64_t heads = 0;
@@ -81,8 +81,8 @@ Bias prepare(const Deberta& s, const Situation& now) {
     vectors = {.axes = {rows}, .table = table, .values = {}};
     ++terms;
   };
-  add_term(s.content_to_position, {"table for queries"}, now.weights, source.for_queries);
-  add_term(s.position_to_content, {"table for keys", "key_weights"}, now.key_weights, source.for_keys);
+  add_term(s.content_to_position, {"table for queries"}, options.weights, source.for_queries);
+  add_term(s.position_to_content, {"table for keys", "key_weights"}, options.key_weights, source.for_keys);
   if (terms == 1) raise("deberta: at least one of content_to_position and position_to_content must be true");
   source.softmax_factor = numerics::Real(1 / sqrt(numerics::Real(terms))).convert_to<double>();
   return {heads, std::move(source)};

@@ -67,10 +67,10 @@ TrainedTable Decomposed::trained_table() const {
   return {{{"rows", rows}, {"features"}}};
 }
 
-Bias prepare(const Decomposed& s, const Situation& now) {
+Bias prepare(const Decomposed& s, const PrepareOptions& options) {
   check(s);
   const std::int64_t trained_rows = rows_of(trained_of(s)), rows = rows_of(s.window);
-  const std::int64_t heads = schemes::check_vectors(Decomposed::name, {}, now.weights, trained_rows);
+  const std::int64_t heads = schemes::check_vectors(Decomposed::name, {}, options.weights, trained_rows);
   DistanceVectors source;
   source.is_scaled = false;
   VectorsByDistance& vectors = source.for_queries;
@@ -85,15 +85,15 @@ Bias prepare(const Decomposed& s, const Situation& now) {
     start += 2 * extent - 1;
   }
   if (trained_of(s) == s.window) {
-    vectors.table = now.weights;
+    vectors.table = options.weights;
     return {heads, std::move(source)};
   }
-  const std::int64_t features = now.weights.shape.back(0), tables = std::max<std::int64_t>(heads, 1);
+  const std::int64_t features = options.weights.shape.back(0), tables = std::max<std::int64_t>(heads, 1);
   schemes::check_between(Decomposed::name, "number of resized values", tables * rows * features, 1,
                          std::int64_t{1} << 28);
   vectors.shape = heads > 0 ? Extents{heads, rows, features} : Extents{rows, features};
   const std::vector<Source> sources = sources_of(s);
-  const std::vector<double> trained = schemes::table_values(Decomposed::name, now.weights);
+  const std::vector<double> trained = schemes::table_values(Decomposed::name, options.weights);
   for (std::int64_t table = 0; table < tables; ++table) {
     const double* const from = trained.data() + table * trained_rows * features;
     for (const Source& at : sources) {

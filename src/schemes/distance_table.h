@@ -11,8 +11,8 @@ namespace posenc::schemes {
 /// The length that a table by distance is computed for.
 inline void check_table_length(std::string_view scheme, std::int64_t length) {
   if (length == 0) {
-    raise(fmt::format("{}: the length is missing; its values are made for distances below it (Situation::length)",
-                      scheme));
+    raise(fmt::format(
+        "{}: the length is missing; its values are made for distances below it (PrepareOptions::length)", scheme));
   }
   check_between(scheme, "length", length, 1, kDistanceLimit);
 }

@@ -40,11 +40,11 @@ double squeezed(double c, double x) {
 
 }  // namespace
 
-Bias prepare(const Fire& s, const Situation& now) {
+Bias prepare(const Fire& s, const PrepareOptions& options) {
   check(s);
-  schemes::check_table_length(Fire::name, now.length);
+  schemes::check_table_length(Fire::name, options.length);
   DistanceRatios source;
-  for (std::int64_t x = 0; x < now.length; ++x) source.logs.push_back(squeezed(s.c, static_cast<double>(x)));
+  for (std::int64_t x = 0; x < options.length; ++x) source.logs.push_back(squeezed(s.c, static_cast<double>(x)));
   source.least = squeezed(s.c, s.threshold);
   source.epsilon = s.epsilon;
   source.hidden_weights = s.hidden_weights;

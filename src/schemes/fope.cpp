@@ -58,10 +58,10 @@ TrainedTable Fope::trained_table() const {
       .is_optional = true};
 }
 
-Rotation prepare(const Fope& s, const Situation& now) {
+Rotation prepare(const Fope& s, const PrepareOptions& options) {
   check_fope(s);
-  if (now.numerics != Numerics::kExact) {
-    raise(fmt::format("fope: {} is not available: waves are mixed in double", name_of(now.numerics)));
+  if (options.numerics != Numerics::kExact) {
+    raise(fmt::format("fope: {} is not available: waves are mixed in double", name_of(options.numerics)));
   }
   Rotation rotation;
   for (const Real& radians : kept_frequencies(s)) rotation.frequencies.push_back(numerics::frequency_from(radians));
@@ -74,11 +74,11 @@ Rotation prepare(const Fope& s, const Situation& now) {
   Mixture& mixture = rotation.mixture;
   mixture.pairs = s.dims / 2;
   mixture.mixed = mixed;
-  if (now.weights.data == nullptr) {
+  if (options.weights.data == nullptr) {
     mixture.cosines = mixture.sines = identity(s.heads, waves, mixed);
   } else {
     const std::vector<double> given = schemes::table_values(
-        Fope::name, schemes::table_of_shape(Fope::name, now.weights, shape_of(s.trained_table())));
+        Fope::name, schemes::table_of_shape(Fope::name, options.weights, shape_of(s.trained_table())));
     mixture.sines.assign(given.begin(), given.begin() + count);
     mixture.cosines.assign(given.begin() + count, given.end());
     for (const double one : given) schemes::check_finite(Fope::name, "a coefficient", one);
@@ -89,7 +89,7 @@ Rotation prepare(const Fope& s, const Situation& now) {
   mixture.sine_offsets = mixture.cosine_offsets;
   rotation.heads = s.heads;
   rotation.layout = s.layout;
-  rotation.precision = now.precision;
+  rotation.precision = options.precision;
   return rotation;
 }
 

@@ -2,6 +2,6 @@
 
 namespace posenc {
 
-Bias prepare(const ForgetGate&, const Situation&) { return {0, GateSums{}}; }
+Bias prepare(const ForgetGate&, const PrepareOptions&) { return {0, GateSums{}}; }
 
 }  // namespace posenc

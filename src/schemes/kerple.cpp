@@ -44,11 +44,12 @@ Wide power_kernel(double rate, double distance) {
 
 }  // namespace
 
-Bias prepare(const Kerple& s, const Situation& now) {
+Bias prepare(const Kerple& s, const PrepareOptions& options) {
   check(s);
   const auto heads = static_cast<std::int64_t>(s.amplitudes.size());
   const auto kernel = s.kernel == KerpleKernel::kLog ? log_kernel : power_kernel;
-  return {heads, schemes::table_by_distance(Kerple::name, now.length, heads, [&](std::int64_t distance, double* row) {
+  return {heads,
+          schemes::table_by_distance(Kerple::name, options.length, heads, [&](std::int64_t distance, double* row) {
             for (std::size_t h = 0; h < s.amplitudes.size(); ++h) {
               const Wide value = kernel(s.rates[h], static_cast<double>(distance));
               // 0 is 0, not −0

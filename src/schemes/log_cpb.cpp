@@ -94,7 +94,7 @@ constexpr double kMostBias = 16.0;
 
 }  // namespace
 
-Bias prepare(const LogCpb& s, const Situation&) {
+Bias prepare(const LogCpb& s, const PrepareOptions&) {
   check(s);
   DistanceTable source;
   source.axes.resize(s.window.size());

@@ -2,6 +2,6 @@
 
 namespace posenc {
 
-Nothing prepare(const None&, const Situation&) { return {}; }
+Nothing prepare(const None&, const PrepareOptions&) { return {}; }
 
 }  // namespace posenc

@@ -5,7 +5,7 @@
 
 namespace posenc {
 
-Rotation prepare(const PatchRope& s, const Situation& now) {
+Rotation prepare(const PatchRope& s, const PrepareOptions& options) {
   using numerics::Real;
   const auto axes = static_cast<std::int64_t>(s.patches.size());
   schemes::check_between(PatchRope::name, "number of extents of patches", axes, 1, 3);
@@ -19,15 +19,15 @@ Rotation prepare(const PatchRope& s, const Situation& now) {
   if (!(s.base > 1.0 && s.base <= 1e36)) {
     raise(fmt::format("patch-rope: base must be above 1 and at most 1e36 but is {}", s.base));
   }
-  if (now.numerics != Numerics::kExact) {
-    raise(fmt::format("patch-rope: {} is not available: coordinates are fractions", name_of(now.numerics)));
+  if (options.numerics != Numerics::kExact) {
+    raise(fmt::format("patch-rope: {} is not available: coordinates are fractions", name_of(options.numerics)));
   }
   const std::int64_t pairs = s.dims / (2 * axes);
   const std::vector<Real> turns = numerics::geometric_roots(s.base, pairs, pairs);
   Rotation rotation;
   rotation.layout = s.layout;
   rotation.position_axes = static_cast<int>(axes);
-  rotation.precision = now.precision;
+  rotation.precision = options.precision;
   for (std::int64_t axis = 0; axis < axes; ++axis) {
     for (const Real& turn : turns) {
       // before whole turns are dropped: frequency 1 is a whole turn for c = 1, but not for 1/N

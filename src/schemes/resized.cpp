@@ -142,9 +142,9 @@ TrainedTable Resized::trained_table() const {
   return {{{"rows", std::clamp<std::int64_t>(prefix, 0, 1 << 20) + cells}, {"width", width}}};
 }
 
-Addition prepare(const Resized& s, const Situation& now) {
+Addition prepare(const Resized& s, const PrepareOptions& options) {
   check_resized(s);
-  const ConstTensorView table = schemes::table_of_shape(Resized::name, now.weights, shape_of(s.trained_table()));
+  const ConstTensorView table = schemes::table_of_shape(Resized::name, options.weights, shape_of(s.trained_table()));
   if (table.device != Device::kHost) raise("resized: the trained table must be on the host, where it is resized");
   const Extents shape{s.prefix + s.new_grid[0] * s.new_grid[1], s.width};
   std::vector<double> values(static_cast<std::size_t>(count_of(shape)));

@@ -148,10 +148,10 @@ LengthNeed Rope::needs_length() const {
   return std::visit(ask, *scaling);
 }
 
-Rotation prepare(const Rope& s, const Situation& now) {
+Rotation prepare(const Rope& s, const PrepareOptions& options) {
   check(s);
   const std::vector<PairSource> sources = sources_of(s);
-  const auto spectra = scaled_spectra<Real>(s, now.length);
+  const auto spectra = scaled_spectra<Real>(s, options.length);
   const auto& first = spectra[static_cast<std::size_t>(sources.front().spectrum)];
 
   Rotation rotation;
@@ -162,13 +162,13 @@ Rotation prepare(const Rope& s, const Situation& now) {
   if (s.section_order == SectionOrder::kBlocks && !s.sections.empty()) rotation.blocks = rotation.position_axes;
   rotation.magnitude = first.magnitude;
   rotation.softmax_factor = first.softmax_factor;
-  rotation.precision = now.precision;
+  rotation.precision = options.precision;
   rotation.growth.centre = first.growth.centre;
   for (const PairSource& source : sources) {
     const auto& spectrum = spectra[static_cast<std::size_t>(source.spectrum)];
     const auto at = static_cast<std::size_t>(source.frequency);
-    const std::int64_t denominator = schemes::denominator_of(Rope::name, now, static_cast<std::size_t>(source.axis),
-                                                             static_cast<std::size_t>(rotation.position_axes));
+    const std::int64_t denominator = schemes::denominator_of(
+        Rope::name, options, static_cast<std::size_t>(source.axis), static_cast<std::size_t>(rotation.position_axes));
     // before whole turns are dropped: a whole turn for position 1 is not one for 1/2
     rotation.frequencies.push_back(numerics::frequency_from(schemes::over(spectrum.frequencies[at], denominator)));
     if (!spectrum.growth.rates.empty()) {
@@ -177,13 +177,13 @@ Rotation prepare(const Rope& s, const Situation& now) {
     }
     if (rotation.position_axes > 1) rotation.axes.push_back(static_cast<std::uint8_t>(source.axis));
   }
-  if (now.numerics == Numerics::kHfF32) {
-    const auto narrow = scaled_spectra<float>(s, now.length);
+  if (options.numerics == Numerics::kHfF32) {
+    const auto narrow = scaled_spectra<float>(s, options.length);
     for (const PairSource& source : sources) {
       rotation.float32_angles.factors.push_back(
           narrow[static_cast<std::size_t>(source.spectrum)].frequencies[static_cast<std::size_t>(source.frequency)]);
     }
-  } else if (now.numerics == Numerics::kGgmlF32) {
+  } else if (options.numerics == Numerics::kGgmlF32) {
     rotation.float32_angles = ggml_angles(s, first, sources);
   }
   return rotation;

@@ -12,7 +12,7 @@ using numerics::Real;
 
 constexpr std::int64_t kMostMixedFrequencies = std::int64_t{1} << 24;
 
-void check_mixed(const RopeMixed& s, const Situation& now) {
+void check_mixed(const RopeMixed& s, const PrepareOptions& options) {
   schemes::check_between(RopeMixed::name, "heads", s.heads, 1, schemes::kHeadLimit);
   schemes::check_between(RopeMixed::name, "dims", s.dims, 4, schemes::kWidthLimit);
   if (s.dims % 4 != 0) raise(fmt::format("rope-mixed: dims must be a multiple of 4 but is {}", s.dims));
@@ -31,8 +31,8 @@ void check_mixed(const RopeMixed& s, const Situation& now) {
       raise(fmt::format("rope-mixed: a direction must be from -1 to 1 turns but is {}", turn));
     }
   }
-  if (now.numerics != Numerics::kExact) {
-    raise(fmt::format("rope-mixed: {} is not available: two angles are added", name_of(now.numerics)));
+  if (options.numerics != Numerics::kExact) {
+    raise(fmt::format("rope-mixed: {} is not available: two angles are added", name_of(options.numerics)));
   }
 }
 
@@ -84,18 +84,18 @@ TrainedTable RopeMixed::trained_table() const {
   return {.axes = {{"axes", 2}, {"heads", heads}, {"pairs", dims / 2}}, .is_optional = true};
 }
 
-Rotation prepare(const RopeMixed& s, const Situation& now) {
-  check_mixed(s, now);
+Rotation prepare(const RopeMixed& s, const PrepareOptions& options) {
+  check_mixed(s, options);
   const std::vector<Real> radians =
-      now.weights.data == nullptr ? frequencies_before_training(s) : trained_frequencies(s, now.weights);
-  const std::int64_t denominators[] = {schemes::denominator_of(RopeMixed::name, now, 0, 2),
-                                       schemes::denominator_of(RopeMixed::name, now, 1, 2)};
+      options.weights.data == nullptr ? frequencies_before_training(s) : trained_frequencies(s, options.weights);
+  const std::int64_t denominators[] = {schemes::denominator_of(RopeMixed::name, options, 0, 2),
+                                       schemes::denominator_of(RopeMixed::name, options, 1, 2)};
   Rotation rotation;
   rotation.heads = s.heads;
   rotation.sums_axes = true;
   rotation.position_axes = 2;
   rotation.layout = s.layout;
-  rotation.precision = now.precision;
+  rotation.precision = options.precision;
   rotation.frequencies.reserve(radians.size());
   for (std::size_t i = 0; i < radians.size(); ++i) {
     rotation.frequencies.push_back(numerics::frequency_from(schemes::over(radians[i], denominators[i % 2])));

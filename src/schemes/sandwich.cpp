@@ -19,9 +19,9 @@ void check(const Sandwich& s) {
 
 }  // namespace
 
-Bias prepare(const Sandwich& s, const Situation& now) {
+Bias prepare(const Sandwich& s, const PrepareOptions& options) {
   check(s);
-  schemes::check_table_length(Sandwich::name, now.length);
+  schemes::check_table_length(Sandwich::name, options.length);
   std::vector<Frequency> frequencies;
   for (const numerics::Real& radians : numerics::geometric(s.base, numerics::Real(2) / s.dims, s.dims / 2)) {
     frequencies.push_back(numerics::frequency_from(radians));
@@ -39,7 +39,7 @@ Bias prepare(const Sandwich& s, const Situation& now) {
       row[h] = sum * static_cast<double>(s.heads) / static_cast<double>(8 * (h + 1));
     }
   };
-  return {s.heads, schemes::table_by_distance(Sandwich::name, now.length, s.heads, fill)};
+  return {s.heads, schemes::table_by_distance(Sandwich::name, options.length, s.heads, fill)};
 }
 
 }  // namespace posenc

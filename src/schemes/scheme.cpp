@@ -17,7 +17,7 @@ template <std::size_t... I> std::vector<Scheme> all_schemes(std::index_sequence<
 std::vector<Scheme> all_schemes() { return all_schemes(std::make_index_sequence<std::variant_size_v<Scheme>>()); }
 
 template <class S, class F> constexpr bool kBecomes =
-    std::is_same_v<decltype(prepare(std::declval<const S&>(), Situation{})), F>;
+    std::is_same_v<decltype(prepare(std::declval<const S&>(), PrepareOptions{})), F>;
 
 // The displayed family is that of the form.
 template <class S> constexpr bool kFamilyIsTrue = S::family == (kBecomes<S, Bias>       ? "bias"
@@ -70,11 +70,11 @@ bool OptionalScheme::operator==(const OptionalScheme& other) const {
   return *kept_ == *other.kept_;
 }
 
-Form prepare(const Scheme& scheme, const Situation& now) {
-  if (!now.denominators.empty() && !takes_fractions(scheme)) {
+Form prepare(const Scheme& scheme, const PrepareOptions& options) {
+  if (!options.denominators.empty() && !takes_fractions(scheme)) {
     raise(fmt::format("{}: positions must be whole: this scheme takes no denominators", name_of(scheme)));
   }
-  return std::visit([&](const auto& one) -> Form { return prepare(one, now); }, scheme);
+  return std::visit([&](const auto& one) -> Form { return prepare(one, options); }, scheme);
 }
 
 bool is_exact_alone(const Scheme& scheme) noexcept {

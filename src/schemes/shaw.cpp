@@ -13,11 +13,11 @@ TrainedTable Shaw::trained_table() const {
           .has_value_weights = with_values};
 }
 
-Bias prepare(const Shaw& s, const Situation& now) {
+Bias prepare(const Shaw& s, const PrepareOptions& options) {
   schemes::check_between(Shaw::name, "left", s.left, 0, schemes::kDistanceLimit);
   schemes::check_between(Shaw::name, "right", s.right, 0, schemes::kDistanceLimit);
   const std::int64_t rows = s.left + s.right + 1;
-  const std::int64_t heads = schemes::check_vectors(Shaw::name, {}, now.weights, rows);
+  const std::int64_t heads = schemes::check_vectors(Shaw::name, {}, options.weights, rows);
 
   DistanceMap map;
   const bool ends = s.beyond == BeyondReach::kNone;
@@ -28,16 +28,16 @@ Bias prepare(const Shaw& s, const Situation& now) {
   }
   if (ends) map.entries.push_back(kNoRow);
   DistanceVectors source;
-  source.for_queries = {.axes = {map}, .table = now.weights, .values = {}};
+  source.for_queries = {.axes = {map}, .table = options.weights, .values = {}};
   if (s.with_keys) source.for_keys = source.for_queries;
   if (s.with_values) {
     const std::int64_t value_heads =
-        schemes::check_vectors(Shaw::name, {"table for values", "value_weights"}, now.value_weights, rows);
+        schemes::check_vectors(Shaw::name, {"table for values", "value_weights"}, options.value_weights, rows);
     if (value_heads != heads) {
       raise(fmt::format("shaw: the two tables must have the same number of heads but have {} and {}", heads,
                         value_heads));
     }
-    source.for_values = {.axes = {std::move(map)}, .table = now.value_weights, .values = {}};
+    source.for_values = {.axes = {std::move(map)}, .table = options.value_weights, .values = {}};
   }
   return {heads, std::move(source)};
 }

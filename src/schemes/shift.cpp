@@ -4,7 +4,7 @@
 #include "schemes/check.h"
 
 namespace posenc {
-Addition prepare(const Shift& scheme, const Situation&) {
+Addition prepare(const Shift& scheme, const PrepareOptions&) {
   schemes::check_between(Shift::name, "width", scheme.width, 1, schemes::kWidthLimit);
   schemes::check_finite(Shift::name, "step", scheme.step);
   const auto width = static_cast<std::size_t>(scheme.width);

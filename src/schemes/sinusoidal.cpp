@@ -77,11 +77,11 @@ void append_columns(std::vector<WaveColumn>& columns, WaveLayout layout, std::in
 
 }  // namespace
 
-Addition prepare(const Sinusoidal& s, const Situation& now) {
+Addition prepare(const Sinusoidal& s, const PrepareOptions& options) {
   check(s);
-  if (s.turns && now.numerics != Numerics::kExact) {
-    raise(
-        fmt::format("sinusoidal: {} is not available with turns: coordinates are fractions", name_of(now.numerics)));
+  if (s.turns && options.numerics != Numerics::kExact) {
+    raise(fmt::format("sinusoidal: {} is not available with turns: coordinates are fractions",
+                      name_of(options.numerics)));
   }
   const bool up = s.odd == OddWidth::kTrim;
   const std::int64_t group = 2 * s.axes;
@@ -93,17 +93,17 @@ Addition prepare(const Sinusoidal& s, const Situation& now) {
   if (s.turns) {
     for (Real& one : radians) one *= numerics::two_pi();
   }
-  const std::vector<float> factors = float32_factors(now.numerics, s.base, step, pairs);
+  const std::vector<float> factors = float32_factors(options.numerics, s.base, step, pairs);
 
   Waves waves;
   waves.scale = s.scale;
   waves.axes = static_cast<int>(s.axes);
-  waves.float32_angles.chain = now.numerics == Numerics::kGgmlF32 ? pairs : 0;
+  waves.float32_angles.chain = options.numerics == Numerics::kGgmlF32 ? pairs : 0;
   std::vector<float>& all_factors = waves.float32_angles.factors;
   for (std::int64_t axis = 0; axis < s.axes; ++axis) {
     append_columns(waves.columns, s.layout, axis * pairs, pairs);
-    const std::int64_t denominator = schemes::denominator_of(Sinusoidal::name, now, static_cast<std::size_t>(axis),
-                                                             static_cast<std::size_t>(s.axes));
+    const std::int64_t denominator = schemes::denominator_of(
+        Sinusoidal::name, options, static_cast<std::size_t>(axis), static_cast<std::size_t>(s.axes));
     for (const Real& value : radians) {
       waves.waves.push_back(
           {numerics::frequency_from(schemes::over(value, denominator)), static_cast<std::uint8_t>(axis)});

@@ -13,7 +13,7 @@ TrainedTable Swin::trained_table() const {
   return {{{"rows", rows}, {"heads", heads}}};
 }
 
-Bias prepare(const Swin& s, const Situation& now) {
+Bias prepare(const Swin& s, const PrepareOptions& options) {
   schemes::check_between(Swin::name, "heads", s.heads, 1, schemes::kHeadLimit);
   schemes::check_between(Swin::name, "number of extents of window", static_cast<std::int64_t>(s.window.size()), 1, 3);
   DistanceTable source;
@@ -31,7 +31,7 @@ Bias prepare(const Swin& s, const Situation& now) {
     }
     stride *= 2 * extent - 1;
   }
-  source.weights = schemes::table_of_shape(Swin::name, now.weights, shape_of(s.trained_table()));
+  source.weights = schemes::table_of_shape(Swin::name, options.weights, shape_of(s.trained_table()));
   return {s.heads, std::move(source)};
 }
 

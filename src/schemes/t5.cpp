@@ -55,10 +55,10 @@ DistanceMap buckets_of(const T5& s) {
   return map;
 }
 
-Bias prepare(const T5& s, const Situation& now) {
+Bias prepare(const T5& s, const PrepareOptions& options) {
   DistanceTable source;
   source.axes.push_back(buckets_of(s));
-  source.weights = schemes::table_of_shape(T5::name, now.weights, shape_of(s.trained_table()));
+  source.weights = schemes::table_of_shape(T5::name, options.weights, shape_of(s.trained_table()));
   return {s.heads, std::move(source)};
 }
 

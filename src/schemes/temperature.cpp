@@ -4,7 +4,7 @@
 
 namespace posenc {
 
-Nothing prepare(const QueryTemperature& s, const Situation&) {
+Nothing prepare(const QueryTemperature& s, const PrepareOptions&) {
   schemes::check_finite(QueryTemperature::name, "scale", s.scale);
   schemes::check_between(QueryTemperature::name, "floor", s.floor, 1, kPositionLimit);
   // the logarithm of 0 tokens is infinite

@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::int64_t kMostXlValues = std::int64_t{1} << 28;  // of the form's table: 2 GiB
 
-std::int64_t reach_of(const TransformerXl& s, const Situation& now) { return s.clamp > 0 ? s.clamp : now.length - 1; }
+std::int64_t reach_of(const TransformerXl& s, const PrepareOptions& options) {
+  return s.clamp > 0 ? s.clamp : options.length - 1;
+}
 
 void check_bias_list(std::string_view field, const std::vector<double>& values, std::int64_t count) {
   if (!values.empty() && std::ssize(values) != count) {
@@ -24,7 +26,7 @@ void check_bias_list(std::string_view field, const std::vector<double>& values, 
 }
 
 /// The features of a head.
-std::int64_t check(const TransformerXl& s, const Situation& now) {
+std::int64_t check(const TransformerXl& s, const PrepareOptions& options) {
   schemes::check_between(TransformerXl::name, "heads", s.heads, 1, schemes::kHeadLimit);
   schemes::check_between(TransformerXl::name, "width", s.width, 2, schemes::kWidthLimit);
   if (s.width % 2 != 0) raise(fmt::format("transformer-xl: width must be even but is {}", s.width));
@@ -32,8 +34,8 @@ std::int64_t check(const TransformerXl& s, const Situation& now) {
     raise(fmt::format("transformer-xl: base must be between 1 and 1e36 but is {}", s.base));
   }
   schemes::check_between(TransformerXl::name, "clamp", s.clamp, 0, schemes::kDistanceLimit);
-  if (s.clamp == 0) schemes::check_table_length(TransformerXl::name, now.length);
-  const ConstTensorView& w = now.weights;
+  if (s.clamp == 0) schemes::check_table_length(TransformerXl::name, options.length);
+  const ConstTensorView& w = options.weights;
   if (w.data == nullptr) {
     raise(fmt::format("transformer-xl: the trained projection [{}, features, {}] is missing: pass it as weights",
                       s.heads, s.width));
@@ -42,7 +44,7 @@ std::int64_t check(const TransformerXl& s, const Situation& now) {
     raise(fmt::format("transformer-xl: the projection must be [{}, features, {}] but is {}", s.heads, s.width,
                       to_string(w.shape)));
   }
-  const std::int64_t features = w.shape[1], rows = 2 * reach_of(s, now) + 1;
+  const std::int64_t features = w.shape[1], rows = 2 * reach_of(s, options) + 1;
   if (features > kMostXlValues / rows / s.heads) {
     raise(fmt::format("transformer-xl: {} distances, {} heads and {} features are too many for one table", rows,
                       s.heads, features));
@@ -100,10 +102,10 @@ TrainedTable TransformerXl::trained_table() const {
            {"width", std::clamp<std::int64_t>(width, 0, kMost)}}};
 }
 
-Bias prepare(const TransformerXl& s, const Situation& now) {
-  const std::int64_t features = check(s, now), reach = reach_of(s, now), rows = 2 * reach + 1;
+Bias prepare(const TransformerXl& s, const PrepareOptions& options) {
+  const std::int64_t features = check(s, options), reach = reach_of(s, options), rows = 2 * reach + 1;
   const std::vector<double> w =
-      by_columns(schemes::table_values(TransformerXl::name, now.weights), s.heads, features, s.width);
+      by_columns(schemes::table_values(TransformerXl::name, options.weights), s.heads, features, s.width);
   const Sinusoids waves(s);
   DistanceVectors source;
   VectorsByDistance& vectors = source.for_queries;
@@ -148,8 +150,9 @@ Bias prepare(const TransformerXl& s, const Situation& now) {
   return {s.heads, std::move(source)};
 }
 
-std::vector<double> backward(const TransformerXl& s, const Situation& now, std::span<const double> d_vectors) {
-  const std::int64_t features = check(s, now), reach = reach_of(s, now), rows = 2 * reach + 1;
+std::vector<double> backward(const TransformerXl& s, const PrepareOptions& options,
+                             std::span<const double> d_vectors) {
+  const std::int64_t features = check(s, options), reach = reach_of(s, options), rows = 2 * reach + 1;
   if (std::ssize(d_vectors) != s.heads * rows * features) {
     raise(
         fmt::format("transformer-xl: the gradient must have {} numbers, heads times distances times features, but "

@@ -33,7 +33,7 @@ struct TileContext {
 
   // query position − key position, for the tile's query i and its first key; if places are by_index
   HWY_INLINE std::int64_t ahead(std::int64_t i) const {
-    return tokens.sight(at.b, at.first_query + i).beside + tokens.places.shift - at.first_key;
+    return tokens.key_range(at.b, at.first_query + i).diagonal + tokens.places.shift - at.first_key;
   }
   // Fills the room with elements.
   template <Lanes kLanes> void fill() const {

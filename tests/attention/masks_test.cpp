@@ -47,15 +47,15 @@ TEST(Attention, SequencesMayEndEarlier) {
   const Bias bias = alibi(heads);
   Question question;
   question.scale = 0.25;
-  const auto beside = [&](const Pair& at) {
+  const auto diagonal = [&](const Pair& at) {
     const auto b = static_cast<std::size_t>(at.b);
     return at.i + key_lengths[b] - query_lengths[b];
   };
   question.sees = [&](const Pair& at) {
     return at.i < query_lengths[static_cast<std::size_t>(at.b)] &&
-           at.j < key_lengths[static_cast<std::size_t>(at.b)] && at.j <= beside(at);
+           at.j < key_lengths[static_cast<std::size_t>(at.b)] && at.j <= diagonal(at);
   };
-  question.bias = [&](const Pair& at) { return alibi_at(bias, at.h, beside(at) - at.j); };
+  question.bias = [&](const Pair& at) { return alibi_at(bias, at.h, diagonal(at) - at.j); };
   const tests::Answer answer = answer_of(q, k, v, question);
   for_each_host_engine([&] {
     Heads<float> out(batch, heads, queries, d);

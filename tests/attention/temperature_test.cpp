@@ -151,11 +151,11 @@ TEST(Temperature, GradientsByFiniteDifferences) {
   const auto k = random_heads<double>(1, heads, tokens, features, 5),
              v = random_heads<double>(1, heads, tokens, features, 6),
              d_out = random_heads<double>(1, heads, tokens, features, 7);
-  for (const Form& beside : {Form(Nothing{}), Form(prepare(Rope{.dims = features}))}) {
+  for (const Form& diagonal : {Form(Nothing{}), Form(prepare(Rope{.dims = features}))}) {
     for (QueryTemperature scheme : kSchemes) {
       const auto options = [&] {
-        AttentionOptions all{.position = beside, .causal = true, .temperature = prepare(scheme).temperature};
-        if (!std::holds_alternative<Nothing>(beside)) return all;
+        AttentionOptions all{.position = diagonal, .causal = true, .temperature = prepare(scheme).temperature};
+        if (!std::holds_alternative<Nothing>(diagonal)) return all;
         all.position = prepare(scheme);
         all.temperature.reset();
         return all;

@@ -199,10 +199,10 @@ static void test_add_and_bias(void) {
   /* a trained table, and another one in its place */
   float first[6] = {0, 1, 2, 3, 4, 5}, second[6] = {0, 10, 20, 30, 40, 50}, y[2] = {0, 0}, gradient[6] = {0};
   const posenc_tensor a = tensor(first, kF32, 2, SHAPE(3, 2)), b = tensor(second, kF32, 2, SHAPE(3, 2));
-  posenc_situation now = POSENC_INIT(posenc_situation);
-  now.weights = &a;
+  posenc_prepare_options options = POSENC_INIT(posenc_prepare_options);
+  options.weights = &a;
   posenc_form *learned = NULL, *bound = NULL;
-  OK(posenc_prepare("{\"scheme\": \"learned\", \"rows\": 3, \"width\": 2}", &now, &learned));
+  OK(posenc_prepare("{\"scheme\": \"learned\", \"rows\": 3, \"width\": 2}", &options, &learned));
   OK(posenc_form_bind(learned, &b, NULL, &bound));
   const posenc_tensor token = tensor(y, kF32, 2, SHAPE(1, 2)), d_table = tensor(gradient, kF32, 2, SHAPE(3, 2));
   posenc_positions last = POSENC_INIT(posenc_positions);
@@ -399,22 +399,23 @@ static void test_refusals(void) {
   REFUSES(posenc_prepare(NULL, NULL, &form), POSENC_INVALID, "NULL");
   float nobody[2] = {0, 0};
   const posenc_tensor unwanted = tensor(nobody, kF32, 2, SHAPE(1, 2));
-  posenc_situation with_weights = POSENC_INIT(posenc_situation);
+  posenc_prepare_options with_weights = POSENC_INIT(posenc_prepare_options);
   with_weights.weights = &unwanted;
   REFUSES(posenc_prepare("{\"scheme\": \"rope\"}", &with_weights, &form), POSENC_INVALID,
           "rope has no trained table");
   with_weights.weights = NULL;
   with_weights.key_weights = &unwanted;
   REFUSES(posenc_prepare("{\"scheme\": \"rope\"}", &with_weights, &form), POSENC_INVALID, "for keys");
-  posenc_situation now = POSENC_INIT(posenc_situation);
-  now.numerics = "abacus";
-  REFUSES(posenc_prepare("{\"scheme\": \"rope\"}", &now, &form), POSENC_INVALID, "abacus");
-  now = POSENC_INIT(posenc_situation);
-  now.size = 4096;
-  REFUSES(posenc_prepare("{\"scheme\": \"rope\"}", &now, &form), POSENC_INVALID, "size is 4096");
-  now.size = offsetof(posenc_situation, numerics); /* a caller of an older header, which has no more fields */
-  now.numerics = (const char*)1;
-  OK(posenc_prepare("{\"scheme\": \"rope\", \"dims\": 2}", &now, &form));
+  posenc_prepare_options options = POSENC_INIT(posenc_prepare_options);
+  options.numerics = "abacus";
+  REFUSES(posenc_prepare("{\"scheme\": \"rope\"}", &options, &form), POSENC_INVALID, "abacus");
+  options = POSENC_INIT(posenc_prepare_options);
+  options.size = 4096;
+  REFUSES(posenc_prepare("{\"scheme\": \"rope\"}", &options, &form), POSENC_INVALID, "size is 4096");
+  options.size =
+      offsetof(posenc_prepare_options, numerics); /* a caller of an older header, which has no more fields */
+  options.numerics = (const char*)1;
+  OK(posenc_prepare("{\"scheme\": \"rope\", \"dims\": 2}", &options, &form));
 
   float x[3] = {1, 0, 7};
   posenc_tensor bad = tensor(x, kF32, 2, SHAPE(1, 2));
@@ -458,13 +459,13 @@ static void test_no_memory(void) {
   small.rlim_cur = (rlim_t)256 << 20;
   CHECK(setrlimit(RLIMIT_AS, &small) == 0);
   posenc_form* form = NULL;
-  posenc_situation now = POSENC_INIT(posenc_situation);
-  now.length = (int64_t)1 << 20;
+  posenc_prepare_options options = POSENC_INIT(posenc_prepare_options);
+  options.length = (int64_t)1 << 20;
   const char* kerple =
       "{\"scheme\": \"kerple\", \"amplitudes\": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
       "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1], \"rates\": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
       "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}";
-  REFUSES(posenc_prepare(kerple, &now, &form), POSENC_NO_MEMORY, "out of memory");
+  REFUSES(posenc_prepare(kerple, &options, &form), POSENC_NO_MEMORY, "out of memory");
   CHECK(setrlimit(RLIMIT_AS, &before) == 0);
 #endif
   posenc_form_free(prepared("{\"scheme\": \"rope\"}"));

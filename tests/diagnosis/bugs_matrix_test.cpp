@@ -187,7 +187,7 @@ std::vector<Case> rotations() {
       const Size its_size = base == 10000 ? small : base == 500000 ? middle : large;
       const std::int64_t tokens = its_size.tokens;
       const auto add = [&](const std::string& name, const Turn& turn, const auto& is_right, Size size = {.batch = 0},
-                           bool are_known = false) {
+                           bool has_known_positions = false) {
         if (size.batch == 0) size = its_size;
         Turn one = turn;
         one.base = base;
@@ -195,7 +195,7 @@ std::vector<Case> rotations() {
         cases.push_back(
             {name, size,
              [one](const Size& s, const Values& x, Random& random) { return turned(s, x, one, random.type); },
-             is_right, are_known});
+             is_right, has_known_positions});
       };
       const auto shifted = [](std::int64_t by) {
         Turn turn;

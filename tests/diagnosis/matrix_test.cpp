@@ -81,8 +81,8 @@ bool is_right(const MatrixCase& one, const Convention& found) {
   const Rope& best = std::get<Rope>(found.scheme);
   if (best.layout != one.rope.layout || best.sign != one.rope.sign || best.dims != one.rope.dims) return false;
   if (best.first_dim != one.rope.first_dim || found.first_position != one.how.first || found.is_swapped) return false;
-  const Situation now{.length = one.how.first + one.how.sequence};
-  const Rotation want = prepare(one.rope, now), got = prepare(best, now);
+  const PrepareOptions options{.length = one.how.first + one.how.sequence};
+  const Rotation want = prepare(one.rope, options), got = prepare(best, options);
   if (std::fabs(found.magnitude / want.magnitude - 1) > (one.is_narrow ? 5e-3 : 1e-5)) return false;
   const double room = (one.is_narrow ? 2.0 : 0.1) / 57.3 / static_cast<double>(one.how.sequence);
   for (std::size_t i = 0; i < want.frequencies.size(); ++i) {

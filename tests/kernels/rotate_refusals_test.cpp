@@ -30,9 +30,11 @@ void expect_refusals(const std::vector<Refusal>& refusals) {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 TEST(RopeRefuses, FieldsOutOfRange) {
-  const auto rope = [](const Rope& scheme, const Situation& now = {}) { return [=] { prepare(scheme, now); }; };
-  const auto scaled = [&](const RopeScaling& scaling, const Situation& now = {}) {
-    return rope(Rope{.dims = 8, .scaling = scaling}, now);
+  const auto rope = [](const Rope& scheme, const PrepareOptions& options = {}) {
+    return [=] { prepare(scheme, options); };
+  };
+  const auto scaled = [&](const RopeScaling& scaling, const PrepareOptions& options = {}) {
+    return rope(Rope{.dims = 8, .scaling = scaling}, options);
   };
   const std::string long_list =
       "rope: long_factors of scaling longrope must have one number for each of 4 pairs but has 3";

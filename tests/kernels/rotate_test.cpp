@@ -106,9 +106,9 @@ struct CaseData {
   }
   std::vector<FormCase> cases(std::int64_t dims) const {
     const std::int64_t pairs = dims / 2;
-    const auto form = [&](Rope rope, const Situation& now = {}) {
+    const auto form = [&](Rope rope, const PrepareOptions& options = {}) {
       rope.dims = dims;
-      return prepare(rope, now);
+      return prepare(rope, options);
     };
     Rotation by_position, by_token;
     by_position.table = {view(narrow_cosines.data(), {200, pairs}), view(narrow_sines.data(), {200, pairs})};

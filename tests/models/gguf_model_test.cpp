@@ -192,14 +192,14 @@ TEST(GgufModel, AttentionIsThatOfLlamaCpp) {
   const std::vector<float> table(32 * 4);
   const Model t5 =
       small_model("t5", {whole("t5.attention.relative_buckets_count", 32), whole("t5.decoder_block_count", 3)});
-  const Situation with_table{.weights = view(table.data(), {32, 4})};
-  const PreparedLayer encoder = layer(t5, 7, {.part = "encoder", .now = with_table}),
-                      decoder = layer(t5, 2, {.part = "decoder", .now = with_table});
+  const PrepareOptions with_table{.weights = view(table.data(), {32, 4})};
+  const PreparedLayer encoder = layer(t5, 7, {.part = "encoder", .prepare = with_table}),
+                      decoder = layer(t5, 2, {.part = "decoder", .prepare = with_table});
   EXPECT_EQ((std::pair(encoder.attention.causal, decoder.attention.causal)), (std::pair(false, true)));
   EXPECT_EQ(decoder.attention.scale, 1.0);
   EXPECT_EQ(t5.groups[0].scheme, Scheme(T5{.heads = 4}));
   EXPECT_EQ(t5.groups[1].scheme, Scheme(T5{.heads = 4, .bidirectional = false}));
-  EXPECT_THROW(layer(t5, 3, {.part = "decoder", .now = with_table}), Error);
+  EXPECT_THROW(layer(t5, 3, {.part = "decoder", .prepare = with_table}), Error);
 
   const std::vector<float> sinks(4);
   const LayerInputs with_sinks{.sinks = view(sinks.data(), {4})};

@@ -104,8 +104,8 @@ TEST(LayerFacts, DebertasTermsShareAScale) {
   expect_right({.config = config("deberta-v2", R"("num_hidden_layers":1,"relative_attention":true,
                     "max_relative_positions":6,"pos_att_type":["c2p","p2c"])"),
                 .inputs = {.part = "attention",
-                           .now = {.weights = view(for_queries.data(), {2 * kSpan, kFeatures}),
-                                   .key_weights = view(for_keys.data(), {2 * kSpan, kFeatures})}},
+                           .prepare = {.weights = view(for_queries.data(), {2 * kSpan, kFeatures}),
+                                       .key_weights = view(for_keys.data(), {2 * kSpan, kFeatures})}},
                 .reference = reference});
 }
 

@@ -130,8 +130,8 @@ TEST(Layer, T5HasTwoHalves) {
       "num_decoder_layers":3,"relative_attention_num_buckets":32,"relative_attention_max_distance":20})";
   std::vector<float> weights;
   for (int i = 0; i < 32 * 4; ++i) weights.push_back(static_cast<float>(std::sin(0.7 * i)));
-  const LayerInputs encoder{.part = "encoder", .now = {.weights = view(weights.data(), {32, 4})}},
-      decoder{.part = "decoder", .now = encoder.now};
+  const LayerInputs encoder{.part = "encoder", .prepare = {.weights = view(weights.data(), {32, 4})}},
+      decoder{.part = "decoder", .prepare = encoder.prepare};
   const auto bias = [&weights](bool is_bidirectional) {
     return [&weights, is_bidirectional](std::int64_t h, std::int64_t query, std::int64_t key) {
       return static_cast<double>(weights[static_cast<std::size_t>(4 * t5_bucket(key - query, is_bidirectional) + h)]);
@@ -211,7 +211,7 @@ TEST(Layer, AddedVectorsStayOutOfAttention) {
   const Model model = read_model(R"({"model_type":"roberta","hidden_size":8,"num_attention_heads":2,
       "num_hidden_layers":2,"max_position_embeddings":34,"pad_token_id":1})");
   const std::vector<float> table(34 * 8, 0.5f);
-  const PreparedLayer made = layer(model, 1, {.now = {.weights = view(table.data(), {34, 8})}});
+  const PreparedLayer made = layer(model, 1, {.prepare = {.weights = view(table.data(), {34, 8})}});
   EXPECT_TRUE(std::holds_alternative<Nothing>(made.attention.position));
   ASSERT_TRUE(made.addition.has_value());
   EXPECT_EQ(made.first_position, 2);

@@ -24,7 +24,7 @@ HEADER = r"""#pragma once
 #include <cstdint>
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -48,7 +48,7 @@ struct Staircase {
   bool operator==(const Staircase&) const = default;
 };
 
-Bias prepare(const Staircase& scheme, const Situation& now = {});
+Bias prepare(const Staircase& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc
 """
@@ -61,12 +61,12 @@ SOURCE = r"""#include "posenc/schemes/staircase.h"
 
 namespace posenc {
 
-Bias prepare(const Staircase& scheme, const Situation& now) {
+Bias prepare(const Staircase& scheme, const PrepareOptions& options) {
   schemes::check_between(Staircase::name, "heads", scheme.heads, 1, schemes::kHeadLimit);
   schemes::check_between(Staircase::name, "steps", scheme.steps, 1, 1024);
   schemes::check_between(Staircase::name, "stride", scheme.stride, 1, 1024);
   DistanceTable source;
-  source.weights = schemes::table_of_shape(Staircase::name, now.weights, shape_of(scheme.trained_table()));
+  source.weights = schemes::table_of_shape(Staircase::name, options.weights, shape_of(scheme.trained_table()));
   const std::int64_t far = scheme.steps * scheme.stride;
   source.axes.emplace_back().first = -far;
   for (std::int64_t distance = -far; distance <= far; ++distance) {
@@ -142,7 +142,7 @@ def add_scheme(tree):
     put(tree / "include/posenc/schemes/staircase.h", HEADER)
     put(tree / "src/schemes/staircase.cpp", SOURCE)
     put(tree / "tests/schemes/staircase_test.cpp", TEST)
-    insert(tree / "include/posenc/scheme.h", '#include "posenc/situation.h"', '#include "posenc/schemes/staircase.h"\n')
+    insert(tree / "include/posenc/scheme.h", '#include "posenc/prepare_options.h"', '#include "posenc/schemes/staircase.h"\n')
     insert(tree / "include/posenc/scheme.h", "Learned, ", "Staircase, ")
 
 

@@ -87,7 +87,9 @@ TEST(Cope, AnotherTableTakesItsPlace) {
 
 TEST(Cope, SaysWhatIsWrong) {
   const std::vector<double> table(64);
-  const auto refused = [&](Cope scheme, Situation now) { return refusal([&] { prepare(scheme, now); }); };
+  const auto refused = [&](Cope scheme, PrepareOptions options) {
+    return refusal([&] { prepare(scheme, options); });
+  };
   EXPECT_EQ(refused({.rows = 0}, {}), "cope: rows must be between 1 and 1048576 but is 0");
   EXPECT_EQ(refused({.rows = 8}, {}), "cope: the trained table of 8 rows is missing: pass it as weights");
   EXPECT_EQ(refused({.rows = 8}, {.weights = view(table.data(), {16, 4})}),

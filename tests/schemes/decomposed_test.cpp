@@ -118,7 +118,9 @@ TEST(Decomposed, GradientByFiniteDifferencesThroughResizing) {
 
 TEST(Decomposed, SaysWhatIsWrong) {
   const std::vector<double> table(64);
-  const auto refused = [&](Decomposed scheme, Situation now) { return refusal([&] { prepare(scheme, now); }); };
+  const auto refused = [&](Decomposed scheme, PrepareOptions options) {
+    return refusal([&] { prepare(scheme, options); });
+  };
   EXPECT_EQ(refused({.window = {}}, {}), "decomposed: number of extents of window must be between 1 and 3 but is 0");
   EXPECT_EQ(refused({.window = {2, 0}}, {}), "decomposed: extents of window must be between 1 and 4096 but is 0");
   EXPECT_EQ(refused({.window = {2, 2}, .trained_window = {3}}, {}),

@@ -80,7 +80,7 @@ TEST(Fire, SaysWhatIsWrong) {
   EXPECT_EQ(refusal([] { prepare(Fire{}, {.length = 4}); }),
             "fire: the trained network is missing (hidden_weights, hidden_biases, output_weights, output_biases)");
   EXPECT_EQ(message([](Fire&) {}, 0),
-            "fire: the length is missing; its values are made for distances below it (Situation::length)");
+            "fire: the length is missing; its values are made for distances below it (PrepareOptions::length)");
   EXPECT_EQ(message([](Fire& s) { s.c = 0; }), "fire: c must not be 0");
   EXPECT_EQ(message([](Fire& s) { s.threshold = std::nan(""); }),
             "fire: threshold must be above 0 and finite but is nan");

@@ -94,7 +94,7 @@ TEST(Kerple, SaysWhatIsWrong) {
     return refusal([&] { prepare(scheme, {.length = length}); });
   };
   EXPECT_EQ(message({}, 0),
-            "kerple: the length is missing; its values are made for distances below it (Situation::length)");
+            "kerple: the length is missing; its values are made for distances below it (PrepareOptions::length)");
   EXPECT_EQ(message({}, 1 << 21), "kerple: length must be between 1 and 1048576 but is 2097152");
   EXPECT_EQ(message({.amplitudes = {}, .rates = {}}, 4),
             "kerple: number of amplitudes must be between 1 and 65536 but is 0");

@@ -27,28 +27,28 @@ TEST(Needs, FormsAreMadeOfNothingElse) {
     const TrainedTable table = trained_table_of(scheme);
     const Extents shape = shape_of(table, 3);
     std::vector<double> numbers(static_cast<std::size_t>(table.axes.empty() ? 0 : count_of(shape)));
-    Situation now;
-    if (!table.axes.empty()) now.weights = view(numbers.data(), shape);
-    if (table.has_key_weights) now.key_weights = now.weights;
-    if (table.has_value_weights) now.value_weights = now.weights;
-    if (length_need_of(scheme) != LengthNeed::kNone) now.length = 16;
-    const Form form = prepare(scheme, now);
+    PrepareOptions options;
+    if (!table.axes.empty()) options.weights = view(numbers.data(), shape);
+    if (table.has_key_weights) options.key_weights = options.weights;
+    if (table.has_value_weights) options.value_weights = options.weights;
+    if (length_need_of(scheme) != LengthNeed::kNone) options.length = 16;
+    const Form form = prepare(scheme, options);
     EXPECT_EQ(std::holds_alternative<Bias>(form), is_bias(scheme)) << name;
     EXPECT_EQ(std::holds_alternative<Rotation>(form), is_rotation(scheme)) << name;
     // and less is not enough
     if (!table.axes.empty()) {
-      Situation without = now;
+      PrepareOptions without = options;
       without.weights = {};
       const std::string message = message_of([&] { prepare(scheme, without); });
       EXPECT_NE(message.find(table.is_optional ? "accepted" : "missing"), std::string::npos) << name;
     }
-    if (now.length > 0) {
-      Situation without = now;
+    if (options.length > 0) {
+      PrepareOptions without = options;
       without.length = 0;
       EXPECT_NE(message_of([&] { prepare(scheme, without); }), "accepted") << name;
     }
     if (table.has_key_weights) {
-      Situation without = now;
+      PrepareOptions without = options;
       without.key_weights = {};
       EXPECT_NE(message_of([&] { prepare(scheme, without); }), "accepted") << name;
     }

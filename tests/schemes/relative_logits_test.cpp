@@ -118,7 +118,9 @@ TEST(RelativeLogits, GradientsByFiniteDifferences) {
 
 TEST(RelativeLogits, SaysWhatIsWrong) {
   const std::vector<float> table(64);
-  const auto refused = [&](RelativeLogits scheme, Situation now) { return refusal([&] { prepare(scheme, now); }); };
+  const auto refused = [&](RelativeLogits scheme, PrepareOptions options) {
+    return refusal([&] { prepare(scheme, options); });
+  };
   EXPECT_EQ(refused({.extent = 0}, {}), "relative-logits: extent must be between 1 and 1048576 but is 0");
   EXPECT_EQ(refused({.extent = 8}, {}),
             "relative-logits: the trained table of 8 rows is missing: pass it as weights");

@@ -30,7 +30,7 @@ double number(const Json& json) {
 struct GoldenCase {
   std::string name;
   Scheme scheme;
-  Situation now;
+  PrepareOptions prepare;
   double magnitude = 1.0;
   std::vector<std::int64_t> ids;
   bool heads_last = false;  // [batch, sequence, heads, features]
@@ -52,7 +52,7 @@ std::vector<GoldenCase> golden_cases() {
     GoldenCase one;
     one.name = *json.find("name")->as<std::string>();
     one.scheme = scheme_from_json(dump_json(*json.find("scheme")));
-    one.now.length = *json.find("length")->as<std::int64_t>();
+    one.prepare.length = *json.find("length")->as<std::int64_t>();
     one.magnitude = number(*json.find("magnitude"));
     one.heads_last = *json.find("axes")->as<std::string>() == "batch,seq,heads,dim";
     const Json* ids = json.find("positions");
@@ -83,7 +83,7 @@ double golden_wave(const GoldenCase& one, const std::string& which, std::int64_t
 
 // The golden's own frequencies as float32 factors.
 Rotation with_golden_frequencies(const GoldenCase& one) {
-  Rotation form = prepare(one.rope(), {.length = one.now.length, .numerics = Numerics::kHfF32});
+  Rotation form = prepare(one.rope(), {.length = one.prepare.length, .numerics = Numerics::kHfF32});
   const auto found = one.values.find("inv_freq");
   if (found != one.values.end()) form.float32_angles.factors = found->second;
   return form;
@@ -116,7 +116,7 @@ TEST(RopeGoldens, CosinesAndSinesAreWithinOneUlpOfTheirFloat32Chain) {
 
 TEST(RopeGoldens, MagnitudeIsTheirs) {
   for (const GoldenCase& one : golden_cases()) {
-    const Rotation form = prepare(one.rope(), one.now);
+    const Rotation form = prepare(one.rope(), one.prepare);
     EXPECT_NEAR(form.magnitude, one.magnitude, 1e-15 * one.magnitude) << one.name;
   }
 }
@@ -194,7 +194,7 @@ TEST(RopeGoldens, OurFloat32FrequenciesAreTheirsButWhereTorchIsOff) {
     if (!one.values.contains("inv_freq")) continue;
     const std::vector<float>& want = one.values.at("inv_freq");
     const auto got =
-        prepare(one.rope(), {.length = one.now.length, .numerics = Numerics::kHfF32}).float32_angles.factors;
+        prepare(one.rope(), {.length = one.prepare.length, .numerics = Numerics::kHfF32}).float32_angles.factors;
     ASSERT_EQ(got.size(), want.size()) << one.name;
     const auto known = kTorchPowIsOff.find(one.name);
     for (std::size_t i = 0; i < want.size(); ++i) {
@@ -216,7 +216,7 @@ TEST(RopeGoldens, ExactDiffersByTheErrorOfTheirFloat32Angle) {
   for (const GoldenCase& one : golden_cases()) {
     if (!one.values.contains("inv_freq")) continue;
     SCOPED_TRACE(one.name);
-    const Rotation exact = prepare(one.rope(), one.now);
+    const Rotation exact = prepare(one.rope(), one.prepare);
     const std::int64_t pairs = one.rope().dims / 2, tokens = std::ssize(one.ids);
     std::vector<double> cosines(static_cast<std::size_t>(tokens * pairs)), sines(cosines.size());
     tabulate(view(cosines.data(), {tokens, pairs}), view(sines.data(), {tokens, pairs}), one.positions(), exact);
@@ -249,8 +249,8 @@ TEST(RopeFrequencies, AreThoseOfTransformersForEveryScaling) {
     const std::string& name = *json.find("name")->as<std::string>();
     SCOPED_TRACE(name);
     const Scheme scheme = scheme_from_json(dump_json(*json.find("scheme")));
-    const Situation now{.length = *json.find("length")->as<std::int64_t>(), .numerics = Numerics::kHfF32};
-    const Rotation form = prepare(std::get<Rope>(scheme), now);
+    const PrepareOptions options{.length = *json.find("length")->as<std::int64_t>(), .numerics = Numerics::kHfF32};
+    const Rotation form = prepare(std::get<Rope>(scheme), options);
     const auto& want = *json.find("frequencies")->as<Json::Array>();
     const std::string& printed = *json.find("tolerance")->as<std::string>();
     ASSERT_EQ(form.frequencies.size(), want.size());

@@ -37,7 +37,7 @@ TEST(Sandwich, SaysWhatIsWrong) {
     return refusal([&] { prepare(scheme, {.length = length}); });
   };
   EXPECT_EQ(message({}, 0),
-            "sandwich: the length is missing; its values are made for distances below it (Situation::length)");
+            "sandwich: the length is missing; its values are made for distances below it (PrepareOptions::length)");
   EXPECT_EQ(message({.heads = 0}, 4), "sandwich: heads must be between 1 and 65536 but is 0");
   EXPECT_EQ(message({.dims = 7}, 4), "sandwich: dims must be even but is 7");
   EXPECT_EQ(message({.base = std::nan("")}, 4), "sandwich: base must be between 1 and 1e36 but is nan");

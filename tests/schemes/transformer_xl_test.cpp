@@ -111,8 +111,8 @@ TEST(TransformerXl, GradientsByFiniteDifferences) {
   std::vector<double> w = wavy(2 * 3 * 4, 0.5);
   TransformerXl scheme{.heads = 2, .width = 4, .content_bias = wavy(6, 0.6), .position_bias = wavy(6, 0.7)};
   const std::vector<double> d_out = wavy(2 * 4 * 3, 0.8);
-  const Situation now{.length = 6, .weights = view(w.data(), {2, 3, 4})};
-  const auto options = [&] { return AttentionOptions{.position = prepare(scheme, now), .causal = true}; };
+  const PrepareOptions prepare_options{.length = 6, .weights = view(w.data(), {2, 3, 4})};
+  const auto options = [&] { return AttentionOptions{.position = prepare(scheme, prepare_options), .causal = true}; };
   const auto sum = [&] { return tests::weighted_sum(x, options(), d_out); };
   std::vector<double> d_vectors(2 * 11 * 3), d_u(6), d_v(6);
   AttentionGradients gradients;
@@ -122,36 +122,37 @@ TEST(TransformerXl, GradientsByFiniteDifferences) {
   tests::sequence_backward(x, gradients, d_out, options());
   tests::expect_slopes(scheme.content_bias, d_u, sum, "u");
   tests::expect_slopes(scheme.position_bias, d_v, sum, "v");
-  tests::expect_slopes(w, backward(scheme, now, d_vectors), sum, "W");
+  tests::expect_slopes(w, backward(scheme, prepare_options, d_vectors), sum, "W");
 }
 
 TEST(TransformerXl, SaysWhatIsWrong) {
   const std::vector<double> w(2 * 3 * 4);
-  const Situation now{.length = 6, .weights = view(w.data(), {2, 3, 4})};
+  const PrepareOptions prepare_options{.length = 6, .weights = view(w.data(), {2, 3, 4})};
   const TransformerXl good{.heads = 2, .width = 4};
-  const auto refused = [&](TransformerXl scheme, Situation at) { return refusal([&] { prepare(scheme, at); }); };
-  EXPECT_EQ(refused({.heads = 2, .width = 5}, now), "transformer-xl: width must be even but is 5");
-  EXPECT_EQ(refused({.heads = 2, .width = 4, .base = 0.5}, now),
+  const auto refused = [&](TransformerXl scheme, PrepareOptions at) { return refusal([&] { prepare(scheme, at); }); };
+  EXPECT_EQ(refused({.heads = 2, .width = 5}, prepare_options), "transformer-xl: width must be even but is 5");
+  EXPECT_EQ(refused({.heads = 2, .width = 4, .base = 0.5}, prepare_options),
             "transformer-xl: base must be between 1 and 1e36 but is 0.5");
-  EXPECT_EQ(refused({.heads = 2, .width = 4, .clamp = -1}, now),
+  EXPECT_EQ(refused({.heads = 2, .width = 4, .clamp = -1}, prepare_options),
             "transformer-xl: clamp must be between 0 and 1048576 but is -1");
-  EXPECT_EQ(refused(good, {.weights = now.weights}),
-            "transformer-xl: the length is missing; its values are made for distances below it (Situation::length)");
+  EXPECT_EQ(
+      refused(good, {.weights = prepare_options.weights}),
+      "transformer-xl: the length is missing; its values are made for distances below it (PrepareOptions::length)");
   EXPECT_EQ(refused(good, {.length = 6}),
             "transformer-xl: the trained projection [2, features, 4] is missing: pass it as weights");
-  EXPECT_EQ(refused({.heads = 3, .width = 4}, now),
+  EXPECT_EQ(refused({.heads = 3, .width = 4}, prepare_options),
             "transformer-xl: the projection must be [3, features, 4] but is [2, 3, 4]");
-  EXPECT_EQ(refused({.heads = 2, .width = 4, .content_bias = {1.0}}, now),
+  EXPECT_EQ(refused({.heads = 2, .width = 4, .content_bias = {1.0}}, prepare_options),
             "transformer-xl: content_bias must have heads times features, 6, numbers, or none, but has 1");
-  EXPECT_EQ(refused({.heads = 2, .width = 4, .position_bias = {0, 0, 0, 0, 0, HUGE_VAL}}, now),
+  EXPECT_EQ(refused({.heads = 2, .width = 4, .position_bias = {0, 0, 0, 0, 0, HUGE_VAL}}, prepare_options),
             "transformer-xl: position_bias must be a finite number but is inf");
   const std::vector<std::int64_t> integers(24);
   EXPECT_EQ(refused(good, {.length = 6, .weights = view(integers.data(), {2, 3, 4})}),
             "transformer-xl: the table must be floating-point but is i64");
-  EXPECT_EQ(refusal([&] { backward(good, now, std::vector<double>(5)); }),
+  EXPECT_EQ(refusal([&] { backward(good, prepare_options, std::vector<double>(5)); }),
             "transformer-xl: the gradient must have 66 numbers, heads times distances times features, but has 5");
-  Bias form = prepare(good, now);
-  EXPECT_EQ(refusal([&] { posenc::bind(form, now.weights); }),
+  Bias form = prepare(good, prepare_options);
+  EXPECT_EQ(refusal([&] { posenc::bind(form, prepare_options.weights); }),
             "bind: the form's vectors were computed from the weights: prepare it again");
 }
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -40,6 +40,6 @@ struct Alibi {
 /// Error: slopes are the nearest doubles. With numerics hf-f32 and ggml-f32 they are float32 powers of a float32 slope, as
 ///   BLOOM and ggml compute them: off by up to 5e-7.
 /// Range: heads 1 to 65536, max_bias above 0 up to 1000, scale at least 0 and finite.
-Bias prepare(const Alibi& scheme, const Situation& now = {});
+Bias prepare(const Alibi& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

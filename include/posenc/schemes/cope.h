@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -34,6 +34,6 @@ struct Cope {
 
 /// The table E is the caller's, [rows, features] for all heads or [heads, rows, features]; the paper's pos_emb
 /// is its transpose. Only attention can add it. Range: rows 1 to 2^20.
-Bias prepare(const Cope& scheme, const Situation& now = {});
+Bias prepare(const Cope& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

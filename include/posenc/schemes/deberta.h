@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -45,7 +45,7 @@ struct Deberta {
 /// The tables are the caller's, each [heads, 2S, features]: prepare(Deberta{…}, {.weights = K, .key_weights = Q}).
 /// Only attention can add it.
 /// Range: buckets 0 or 4 to 8192; max_distance 1 to 2^20, with buckets above M + 1; at least one of the two terms.
-Bias prepare(const Deberta& scheme, const Situation& now = {});
+Bias prepare(const Deberta& scheme, const PrepareOptions& options = {});
 
 /// The row of every distance δ = key − query; needs no table.
 DistanceMap rows_of(const Deberta& scheme);

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -40,7 +40,7 @@ struct Decomposed {
 /// leading axis of heads: prepare(Decomposed{…}, {.weights = …}); for SAM, rel_pos_h and then rel_pos_w. Only attention
 /// can add it. Positions have as many axes as the window, and any two must fit into one window.
 /// Range: extents 1 to 4096, 1 to 3 of them, and as many trained ones or none.
-Bias prepare(const Decomposed& scheme, const Situation& now = {});
+Bias prepare(const Decomposed& scheme, const PrepareOptions& options = {});
 
 /// The gradient of the trained tables, [Σ (2V_a − 1), features], computed from that of the form's tables,
 /// [Σ (2W_a − 1), features], which attention_backward writes to query_vectors: the adjoint of resizing.

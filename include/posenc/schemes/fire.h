@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -60,6 +60,6 @@ struct Fire {
 
 /// Computes the logarithms of the positions and distances 0 … length − 1; larger ones are an error. Needs a length.
 /// Range: everything finite; c not 0, threshold above 0, epsilon at least 0; length 1 to 2^20.
-Bias prepare(const Fire& scheme, const Situation& now = {});
+Bias prepare(const Fire& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "posenc/prepare_options.h"
 #include "posenc/schemes/rope.h"
-#include "posenc/situation.h"
 
 namespace posenc {
 
@@ -52,6 +52,6 @@ struct Fope {
 /// Range: heads 1 to 65536, dims a multiple of 4 up to 2^16, spectrum even, up to 2^16, at most 2^24 coefficients; base above 1
 ///   up to 1e36; length 1 to 2^53.
 /// Throws: Error that names field, value and rule; also for float32 numerics.
-Rotation prepare(const Fope& scheme, const Situation& now = {});
+Rotation prepare(const Fope& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

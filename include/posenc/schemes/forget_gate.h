@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -28,6 +28,6 @@ struct ForgetGate {
 
 /// The gates are an input of attention, AttentionOptions::log_gates: F.logsigmoid of their logits. Only attention can add
 /// their sums. A KV cache must store ln f along with the keys.
-Bias prepare(const ForgetGate& scheme, const Situation& now = {});
+Bias prepare(const ForgetGate& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

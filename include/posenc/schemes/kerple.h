@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/prepare_options.h"
 #include "posenc/schemes/choice.h"
-#include "posenc/situation.h"
 
 namespace posenc {
 
@@ -47,7 +47,7 @@ struct Kerple {
 /// Computes a table of the distances 0 … length − 1; larger ones are an error. Needs a length.
 /// Error: within 0.501 ulp of double, the same bytes on every machine.
 /// Range: as many rates as amplitudes, 1 to 65536, all above 0 and finite; length 1 to 2^20.
-Bias prepare(const Kerple& scheme, const Situation& now = {});
+Bias prepare(const Kerple& scheme, const PrepareOptions& options = {});
 
 struct KerpleGradient {
   std::vector<double> amplitudes, rates;  // one for each head

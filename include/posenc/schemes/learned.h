@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -35,6 +35,6 @@ struct Learned {
 
 /// The table itself is the caller's: prepare(Learned{…}, {.weights = view(table, {rows, width})}).
 /// Range: rows and width at least 1, offset at least 0 and below rows.
-Addition prepare(const Learned& scheme, const Situation& now = {});
+Addition prepare(const Learned& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

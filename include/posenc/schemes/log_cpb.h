@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -59,7 +59,7 @@ struct LogCpb {
 /// Computes the table of all offsets within the window. Positions have as many axes as the window, and any two must fit
 /// into one window.
 /// Range: heads 1 to 65536, extents 1 to 256, at most 2^22 numbers in all; an extent of trained_window at least 2.
-Bias prepare(const LogCpb& scheme, const Situation& now = {});
+Bias prepare(const LogCpb& scheme, const PrepareOptions& options = {});
 
 struct LogCpbGradient {
   std::vector<double> hidden_weights, hidden_biases, output_weights;

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -18,6 +18,6 @@ struct None {
   bool operator==(const None&) const = default;
 };
 
-Nothing prepare(const None& scheme, const Situation& now = {});
+Nothing prepare(const None& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/prepare_options.h"
 #include "posenc/schemes/rope.h"
-#include "posenc/situation.h"
 
 namespace posenc {
 
@@ -42,6 +42,6 @@ struct PatchRope {
 
 /// Range: dims a multiple of 2 · axes, up to 2^20; base above 1 up to 1e36; 1 to 3 extents, 1 to 2^20.
 /// Throws: Error that names field, value and rule; also for float32 numerics, which posenc does not reproduce here.
-Rotation prepare(const PatchRope& scheme, const Situation& now = {});
+Rotation prepare(const PatchRope& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -35,6 +35,6 @@ struct RelativeLogits {
 /// The table is the caller's, [extent, features] for all heads or [heads, extent, features]; Inkling's `proj` is its
 /// transpose: prepare(RelativeLogits{…}, {.weights = swap_axes(proj, 0, 1)}). Only attention can add it.
 /// Range: extent 1 to 2^20.
-Bias prepare(const RelativeLogits& scheme, const Situation& now = {});
+Bias prepare(const RelativeLogits& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/prepare_options.h"
 #include "posenc/schemes/choice.h"
-#include "posenc/situation.h"
 
 namespace posenc {
 
@@ -66,7 +66,7 @@ struct Resized {
 /// rounded once.
 /// Positions are rows of the new grid in row-major order, after the prefix.
 /// Range: extents 1 to 4096, at most 2^28 numbers; corners excludes antialias.
-Addition prepare(const Resized& scheme, const Situation& now = {});
+Addition prepare(const Resized& scheme, const PrepareOptions& options = {});
 
 /// The gradient of the trained table, computed from that of the resized one, as add_backward returns it: [rows, width]
 /// each, dense. Throws: Error if its size does not match.

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/prepare_options.h"
 #include "posenc/schemes/choice.h"
 #include "posenc/schemes/rope_scaling.h"
-#include "posenc/situation.h"
 
 namespace posenc {
 
@@ -82,6 +82,6 @@ struct Rope {
 /// Range: dims even, 2 to 2^20; base above 1 up to 1e36; sign 1 or −1; sections that sum to dims/2 (for even-odd
 ///   and blocks: that are equal); first_dim from −2^20 to 2^20; factors above 0.
 /// Throws: Error that names field, value and rule; also where the scaling depends on the length and `now` has none.
-Rotation prepare(const Rope& scheme, const Situation& now = {});
+Rotation prepare(const Rope& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

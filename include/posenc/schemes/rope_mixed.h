@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/prepare_options.h"
 #include "posenc/schemes/rope.h"
-#include "posenc/situation.h"
 
 namespace posenc {
 
@@ -53,6 +53,6 @@ struct RopeMixed {
 /// Range: heads 1 to 65536, dims a multiple of 4 up to 2^20, at most 2^24 frequencies; base above 1 up to 1e36; directions from
 ///   −1 to 1; frequencies up to 2^100.
 /// Throws: Error that names field, value and rule; also for float32 numerics.
-Rotation prepare(const RopeMixed& scheme, const Situation& now = {});
+Rotation prepare(const RopeMixed& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

@@ -12,7 +12,7 @@ namespace posenc {
 
 // Ways to extend rotary position beyond the length a model was trained on. Each is a plain value; its formula is the
 // function of the same name in src/schemes/scalings/. ω_i = base^(−2i/d) throughout, i the pair, d the dims.
-// `needs_length` marks those that require Situation::length; `draw_trained` fills lists that are searched per model.
+// `needs_length` marks those that require PrepareOptions::length; `draw_trained` fills lists that are searched per model.
 
 /// ω_i unchanged.
 struct NoScaling {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -35,6 +35,6 @@ struct Sandwich {
 /// Computes a table of the distances 0 … length − 1; larger ones are an error. Needs a length.
 /// Error: each cosine within 0.501 ulp of double, their sum in double; the same bytes on every machine.
 /// Range: heads 1 to 65536, dims even, 2 to 2^20, base 1 to 1e36; length 1 to 2^20.
-Bias prepare(const Sandwich& scheme, const Situation& now = {});
+Bias prepare(const Sandwich& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

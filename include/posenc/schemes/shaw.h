@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "posenc/prepare_options.h"
 #include "posenc/schemes/choice.h"
-#include "posenc/situation.h"
 
 namespace posenc {
 
@@ -65,6 +65,6 @@ struct Shaw {
 /// The tables are the caller's, [left + right + 1, features] for all heads or [heads, left + right + 1, features]:
 /// prepare(Shaw{…}, {.weights = …, .value_weights = …}). Only attention can add it.
 /// Range: left and right 0 to 2^20.
-Bias prepare(const Shaw& scheme, const Situation& now = {});
+Bias prepare(const Shaw& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

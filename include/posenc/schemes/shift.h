@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -30,6 +30,6 @@ struct Shift {
 };
 
 /// Range: width 1 to 2^20, finite step.
-Addition prepare(const Shift& scheme, const Situation& now = {});
+Addition prepare(const Shift& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

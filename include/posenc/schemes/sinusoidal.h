@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "posenc/prepare_options.h"
 #include "posenc/schemes/choice.h"
-#include "posenc/situation.h"
 
 namespace posenc {
 
@@ -46,7 +46,7 @@ template <> struct ChoiceNames<OddWidth> {
 /// Vaswani et al., 2017, "Attention Is All You Need". With axes = 2 or 3 the features are split into equal
 /// blocks, one per coordinate of an image or video grid: [ first axis | second axis | third axis ]. With `turns`, a
 /// coordinate of 1 is one full turn of the first wave: P(2π·c), for fractional coordinates c from 0 to 1
-/// (Situation::denominators). Carion et al., 2020, "End-to-End Object Detection with Transformers" (DETR).
+/// (PrepareOptions::denominators). Carion et al., 2020, "End-to-End Object Detection with Transformers" (DETR).
 struct Sinusoidal {
   static constexpr std::string_view name = "sinusoidal";
   static constexpr std::string_view family = "addition";
@@ -79,6 +79,6 @@ struct Sinusoidal {
 };
 
 /// Range: width 1 to 2^20, base 1 to 1e36, finite scale, axes 1 to 3. Throws: also for `turns` with float32 numerics.
-Addition prepare(const Sinusoidal& scheme, const Situation& now = {});
+Addition prepare(const Sinusoidal& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -28,6 +28,6 @@ struct Steps {
 };
 
 /// Range: width 1 to 2^20, finite step.
-Addition prepare(const Steps& scheme, const Situation& now = {});
+Addition prepare(const Steps& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -34,6 +34,6 @@ struct Swin {
 /// The table is the caller's: prepare(Swin{…}, {.weights = view(table, {rows, heads})}), rows = Π (2W_a − 1).
 /// Positions have as many axes as the window, and any two must fit into one window.
 /// Range: heads 1 to 65536, extents 1 to 4096.
-Bias prepare(const Swin& scheme, const Situation& now = {});
+Bias prepare(const Swin& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

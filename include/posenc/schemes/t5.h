@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "posenc/situation.h"
+#include "posenc/prepare_options.h"
 
 namespace posenc {
 
@@ -43,7 +43,7 @@ struct T5 {
 
 /// The table is the caller's: prepare(T5{…}, {.weights = view(table, {buckets, heads})}).
 /// Range: heads 1 to 65536; buckets 2 to 8192, bidirectional: even and from 4; max_distance above ⌊B/2⌋, to 2^20.
-Bias prepare(const T5& scheme, const Situation& now = {});
+Bias prepare(const T5& scheme, const PrepareOptions& options = {});
 
 /// The bucket of every distance δ = key − query; needs no table.
 DistanceMap buckets_of(const T5& scheme);

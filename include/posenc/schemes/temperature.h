@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/prepare_options.h"
 #include "posenc/schemes/choice.h"
-#include "posenc/situation.h"
 
 namespace posenc {
 
@@ -52,6 +52,6 @@ struct QueryTemperature {
 
 /// Range: a finite scale, floor 1 to 2^53, start 0 to 2^53 (tokens: at least 1). temperature_backward (attention.h)
 /// computes the gradient of the scales.
-Nothing prepare(const QueryTemperature& scheme, const Situation& now = {});
+Nothing prepare(const QueryTemperature& scheme, const PrepareOptions& options = {});
 
 }  // namespace posenc

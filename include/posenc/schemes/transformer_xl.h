@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/prepare_options.h"
 #include "posenc/schemes/sinusoidal.h"
-#include "posenc/situation.h"
 
 namespace posenc {
 
@@ -50,12 +50,13 @@ struct TransformerXl {
 /// W is the caller's, [heads, features, width]: prepare(TransformerXl{…}, {.length = 512, .weights = W}). The form holds
 /// W s(d), computed here, for the distances |d| < length, or up to the clamp. Only attention can add it.
 /// Range: heads 1 to 65536, width even, 2 to 2^20, base 1 to 1e36, length and clamp up to 2^20.
-Bias prepare(const TransformerXl& scheme, const Situation& now = {});
+Bias prepare(const TransformerXl& scheme, const PrepareOptions& options = {});
 
 /// The gradient of W, [heads, features, width], computed from that of the form's vectors, [heads, rows, features], which
-/// attention_backward writes to query_vectors. `now` must be the Situation that was passed to prepare. attention_backward
+/// attention_backward writes to query_vectors. `options` must be the PrepareOptions that was passed to prepare. attention_backward
 /// computes the gradients of u and v itself: key_vectors, [heads, 1, features], and query_offsets.
 /// Throws: Error if the number of values does not match.
-std::vector<double> backward(const TransformerXl& scheme, const Situation& now, std::span<const double> d_vectors);
+std::vector<double> backward(const TransformerXl& scheme, const PrepareOptions& options,
+                             std::span<const double> d_vectors);
 
 }  // namespace posenc

@@ -436,7 +436,7 @@ HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, std::int64_t wid
 // 2^x · (1 + 2^-16) for four vectors, relative error below 2.7e-6; 0 for −inf, NaN for NaN. The fraction is x − ⌊x⌋;
 // VSCALEF applies the power of two. The four are interleaved so that few instructions wait for the previous one.
 constexpr float kWeightFactor = 1 + 0x1p-16f;
-HWY_INLINE void become_weights(__m512* x) {
+HWY_INLINE void exponentiate(__m512* x) {
   __m512 f[4], p[4];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) f[i] = _mm512_reduce_ps(x[i], 0x09);
@@ -504,7 +504,7 @@ template <bool kIsSloped> struct Weighing {
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) x[i] = _mm512_fmsub_ps(_mm512_load_ps(s + kTileRows * i), factor, base);
     }
-    become_weights(x);
+    exponentiate(x);
     split_pair(x[0], x[1], s, s + kTileRows);
     split_pair(x[2], x[3], s + 2 * kTileRows, s + 3 * kTileRows);
     total = _mm512_add_ps(total, _mm512_add_ps(x[0], x[1]));
@@ -526,7 +526,7 @@ template <bool kIsSloped> struct Weighing {
     while (left > 0) four_keys();
   }
   // Whether `base` was close enough to the largest scores: no weight is above 2^15.
-  HWY_INLINE bool are_small() const {
+  HWY_INLINE bool all_small() const {
     return _mm512_cmp_ps_mask(_mm512_add_ps(total, other), _mm512_set1_ps(0x1p15f), _CMP_LE_OQ) == 0xFFFF;
   }
   HWY_INLINE void add_to(float* row_sum) const {

@@ -134,19 +134,19 @@ void write_lanes(const Floats& sums, std::int64_t stride, float factor, const He
 }
 
 // For the queries of a tile or panel: whether any attends to any of these keys, and whether all attend to all.
-struct Meeting {
+struct TileVisibility {
   bool any = false, all = true;
 };
-Meeting meeting_of(const AttentionJob& job, const TilePlace& at) {
-  Meeting meeting;
-  meeting.all = !job.has_masks();
+TileVisibility visibility_of(const AttentionJob& job, const TilePlace& at) {
+  TileVisibility visibility;
+  visibility.all = !job.has_masks();
   for (std::int64_t i = 0; i < at.queries; ++i) {
-    const Sight& sight = job.sight(at.b, at.first_query + i);
-    if (sight.begin < at.first_key + at.keys && sight.end > at.first_key && sight.begin < sight.end)
-      meeting.any = true;
-    if (sight.begin > at.first_key || sight.end < at.first_key + at.keys) meeting.all = false;
+    const KeyRange& key_range = job.key_range(at.b, at.first_query + i);
+    if (key_range.begin < at.first_key + at.keys && key_range.end > at.first_key && key_range.begin < key_range.end)
+      visibility.any = true;
+    if (key_range.begin > at.first_key || key_range.end < at.first_key + at.keys) visibility.all = false;
   }
-  return meeting;
+  return visibility;
 }
 // The range of a tile's rows, in whole groups, that the lanes of a panel need. A causal mask crosses tiles that are
 // much longer than a panel is wide.
@@ -158,18 +158,18 @@ RowRange whole_groups_of(std::int64_t low, std::int64_t high, std::int64_t rows)
 RowRange keys_of_lanes(const AttentionJob& job, const TilePlace& at) {
   std::int64_t low = at.first_key + at.keys, high = at.first_key;
   for (std::int64_t i = 0; i < at.queries; ++i) {
-    const Sight& sight = job.sight(at.b, at.first_query + i);
-    if (sight.begin >= sight.end) continue;
-    low = std::min(low, sight.begin);
-    high = std::max(high, sight.end);
+    const KeyRange& key_range = job.key_range(at.b, at.first_query + i);
+    if (key_range.begin >= key_range.end) continue;
+    low = std::min(low, key_range.begin);
+    high = std::max(high, key_range.end);
   }
   return whole_groups_of(low - at.first_key, high - at.first_key, at.keys);
 }
 RowRange queries_of_lanes(const AttentionJob& job, const TilePlace& at) {
   std::int64_t low = at.queries, high = 0;
   for (std::int64_t i = 0; i < at.queries; ++i) {
-    const Sight& sight = job.sight(at.b, at.first_query + i);
-    if (std::max(sight.begin, at.first_key) >= std::min(sight.end, at.first_key + at.keys)) continue;
+    const KeyRange& key_range = job.key_range(at.b, at.first_query + i);
+    if (std::max(key_range.begin, at.first_key) >= std::min(key_range.end, at.first_key + at.keys)) continue;
     low = std::min(low, i);
     high = i + 1;
   }
@@ -180,8 +180,8 @@ HWY_INLINE float edge_of(std::int64_t key, const TilePlace& at) {
   return static_cast<float>(std::clamp<std::int64_t>(key - at.first_key, -1, at.keys));
 }
 bool sees(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-  const Sight& sight = job.sight(b, i);
-  return sight.begin <= j && j < sight.end && !job.is_hidden(b, h, i, j);
+  const KeyRange& key_range = job.key_range(b, i);
+  return key_range.begin <= j && j < key_range.end && !job.is_hidden(b, h, i, j);
 }
 
 // The capped score, and the derivative of the cap there.
@@ -198,8 +198,8 @@ struct QueryNumbers {
 HWY_INLINE QueryNumbers numbers_of(const BackwardWork& work, const TilePlace& at, std::int64_t i) {
   const AttentionJob& job = work.job.forward;
   const auto row = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + at.first_query + i);
-  const Sight& sight = job.sight(at.b, at.first_query + i);
-  return {work.sums.logs[row], work.sums.deltas[row], edge_of(sight.begin, at), edge_of(sight.end, at)};
+  const KeyRange& key_range = job.key_range(at.b, at.first_query + i);
+  return {work.sums.logs[row], work.sums.deltas[row], edge_of(key_range.begin, at), edge_of(key_range.end, at)};
 }
 
 // Turns the scores S in pass.weights into P, and the dP in pass.ds into dS, for a tile with queries or keys in its lanes.
@@ -281,10 +281,10 @@ void add_parameters(QueryPass& pass, const TilePlace& at) {
   if (pass.work.job.parameters.empty()) return;
   const AttentionJob& job = pass.job;
   double* const sums = pass.work.job.parameters.data() + at.h * pass.work.job.head_parameters;
-  const Sight& first = job.sight(at.b, at.first_query);
+  const KeyRange& first = job.key_range(at.b, at.first_query);
   bool is_row = job.places.by_index;
   for (std::int64_t i = 1; i < at.queries && is_row; ++i) {
-    is_row = job.sight(at.b, at.first_query + i).beside == first.beside + i;
+    is_row = job.key_range(at.b, at.first_query + i).diagonal == first.diagonal + i;
   }
   const terms::Tokens tokens = job.tokens();
   const bool is_of_distance =
@@ -308,7 +308,7 @@ void add_parameters(QueryPass& pass, const TilePlace& at) {
       store(hn::Add(load(to, vector), load(from, vector)), to, vector);
     }
   }
-  const std::int64_t x = first.beside + job.places.shift - (at.first_key + at.keys - 1);  // for the first sum
+  const std::int64_t x = first.diagonal + job.places.shift - (at.first_key + at.keys - 1);  // for the first sum
   terms::with_term(*job.bias, [&](const auto& source, auto term) {
     for (std::int64_t step = 0; step < at.keys + at.queries - 1; ++step) {
       term.add_gradient_at(source, -(x + step), static_cast<double>(by_distance[step]), sums);
@@ -328,8 +328,8 @@ void add_gate_rows(QueryPass& pass, const TilePlace& at) {
     }
   }
   for (std::int64_t i = 0; i < at.queries; ++i) {
-    const Sight& sight = pass.job.sight(at.b, at.first_query + i);
-    if (sight.begin < sight.end) d_sums[sight.beside] += static_cast<double>(rows[i]);
+    const KeyRange& key_range = pass.job.key_range(at.b, at.first_query + i);
+    if (key_range.begin < key_range.end) d_sums[key_range.diagonal] += static_cast<double>(rows[i]);
   }
 }
 
@@ -340,13 +340,13 @@ void query_block(QueryPass& pass, const TilePlace& block) {
   load_lanes(pass.d_out, pass.work.job.d_out, {}, block, 1.0f, pass.scratch);
   std::fill(pass.dq.begin(), pass.dq.end(), 0.0f);
   // keys that no query attends to are not read: they, and their angles, may not exist
-  const std::int64_t last_key = job.seen_keys(block.b).end;
+  const std::int64_t last_key = job.visible_keys(block.b).end;
   for (std::int64_t key = 0; key < last_key; key += kRowBlock) {
     const std::int64_t keys = std::min(kRowBlock, last_key - key);
     TilePlace all = block;
     all.first_key = key;
     all.keys = keys;
-    if (!meeting_of(job, all).any) continue;
+    if (!visibility_of(job, all).any) continue;
     load_tile(pass.k, job.k, job.k_rotation, block.b, g, key, key + keys);
     load_tile(pass.v, job.v, {}, block.b, g, key, key + keys);
     for (std::int64_t first = 0, panel = 0; first < block.queries; first += width, ++panel) {
@@ -354,11 +354,11 @@ void query_block(QueryPass& pass, const TilePlace& block) {
       const RowRange range = keys_of_lanes(job, at);
       at.first_key += range.from;
       at.keys = range.count();
-      const Meeting meeting = meeting_of(job, at);
-      if (!meeting.any) continue;
+      const TileVisibility visibility = visibility_of(job, at);
+      if (!visibility.any) continue;
       products(pass.k, range, pass.q.panel(panel), pass.weights.data());
       products(pass.v, range, pass.d_out.panel(panel), pass.ds.data());
-      softmax_of<Lanes::kQueries>(pass, at, !meeting.all);
+      softmax_of<Lanes::kQueries>(pass, at, !visibility.all);
       add_parameters(pass, at);
       add_gate_rows(pass, at);
       add_products(pass.k, range, pass.ds.data(), pass.dq.data() + panel * pass.k.stride * width);
@@ -412,7 +412,7 @@ void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin
   const std::int64_t width = pass.width;
   // load_lanes treats tokens as queries; keys that no query attends to are not read
   const TilePlace block{b, g, begin, end - begin, 0, 0};
-  end = std::max(begin, std::min(end, job.seen_keys(b).end));
+  end = std::max(begin, std::min(end, job.visible_keys(b).end));
   const TilePlace seen{b, g, begin, end - begin, 0, 0};
   load_lanes(pass.k, job.k, job.k_rotation, seen, static_cast<float>(job.scale * kLog2E), pass.scratch);
   load_lanes(pass.v, job.v, {}, seen, 1.0f, pass.scratch);
@@ -421,7 +421,7 @@ void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin
   for (std::int64_t h = g * job.group; h < (g + 1) * job.group; ++h) {
     for (std::int64_t query = 0; end > begin && query < job.q.sequence; query += kRowBlock) {
       const std::int64_t queries = std::min(kRowBlock, job.q.sequence - query);
-      if (!meeting_of(job, {b, h, query, queries, begin, end - begin}).any) continue;
+      if (!visibility_of(job, {b, h, query, queries, begin, end - begin}).any) continue;
       load_tile(pass.q, job.q, job.q_rotation, b, h, query, query + queries);
       load_tile(pass.d_out, pass.work.job.d_out, {}, b, h, query, query + queries);
       for (std::int64_t first = begin, panel = 0; first < end; first += width, ++panel) {
@@ -429,12 +429,12 @@ void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin
         const RowRange range = queries_of_lanes(job, at);
         at.first_query += range.from;
         at.queries = range.count();
-        const Meeting meeting = meeting_of(job, at);
-        if (!meeting.any) continue;
+        const TileVisibility visibility = visibility_of(job, at);
+        if (!visibility.any) continue;
         products(pass.q, range, pass.k.panel(panel), pass.weights.data());
         products(pass.d_out, range, pass.v.panel(panel), pass.ds.data());
         softmax_of<Lanes::kKeys>(pass, at,
-                                 !meeting.all || at.keys < width);  // lanes past the lengths are written too
+                                 !visibility.all || at.keys < width);  // lanes past the lengths are written too
         add_gate_columns(pass, at);
         add_products(pass.d_out, range, pass.weights.data(), pass.dv.data() + panel * pass.d_out.stride * width);
         add_products(pass.q, range, pass.ds.data(), pass.dk.data() + panel * pass.q.stride * width);

@@ -27,8 +27,8 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline std::size_t floats(std::int64_t count, bool are_wanted = true) {
-  return are_wanted ? static_cast<std::size_t>(count) : 0;
+inline std::size_t floats(std::int64_t count, bool is_wanted = true) {
+  return is_wanted ? static_cast<std::size_t>(count) : 0;
 }
 
 // The state of one block of queries.
@@ -58,12 +58,13 @@ struct Block {
   bool rounds_rows = by_matrix && (job.q_rotation.is_rounded || job.k_rotation.is_rounded);
   AlignedVector<std::uint16_t> narrow = AlignedVector<std::uint16_t>(floats(kKeyBlock * features, rounds_rows));
   AlignedVector<float> results = AlignedVector<float>(floats(kMostLanes * job.v.features));  // of a vector of queries
-  AlignedVector<float> met = AlignedVector<float>(
+  AlignedVector<float> relative = AlignedVector<float>(
       floats(queries * bias.query_rows));  // [panels, rows, width]: queries times the vectors that distances select
   // a panel of what is multiplied with those vectors, if it differs from q as used for the scores
-  bool has_met_queries = bias.query_rows > 0 &&
-                         (job.position_queries.data != nullptr || job.vector_scale != job.scale);
-  AlignedVector<float> met_queries = AlignedVector<float>(floats(kMostWidth * bias.query_features, has_met_queries));
+  bool has_relative_queries = bias.query_rows > 0 &&
+                              (job.position_queries.data != nullptr || job.vector_scale != job.scale);
+  AlignedVector<float> relative_queries =
+      AlignedVector<float>(floats(kMostWidth * bias.query_features, has_relative_queries));
   AlignedVector<float> row_weights = AlignedVector<float>(floats(
       queries * bias.value_rows));  // [panels, rows, width]: sums of weights by the vector added to their values
   // the gates that each query has counted so far, as two f32 each; keys are processed from the last to the first
@@ -105,24 +106,24 @@ HWY_INLINE bool is_wide(const Block& block) {
 }
 
 // The keys that the queries of a panel attend to, together.
-struct PanelSight {
+struct PanelRange {
   std::int64_t begin, end;          // visible to some query
   std::int64_t all_begin, all_end;  // visible to all
-  std::int64_t beside;              // of the first query
+  std::int64_t diagonal;            // of the first query
   bool is_row;                      // the queries are beside consecutive keys
 };
-HWY_INLINE PanelSight sight_of(const Block& block, std::int64_t first, std::int64_t count) {
-  const Sight& start = block.job.sight(block.b, first);
-  PanelSight panel{start.begin, start.end, start.begin, start.end, start.beside, true};
+HWY_INLINE PanelRange key_range_of(const Block& block, std::int64_t first, std::int64_t count) {
+  const KeyRange& start = block.job.key_range(block.b, first);
+  PanelRange panel{start.begin, start.end, start.begin, start.end, start.diagonal, true};
   bool is_any = start.begin < start.end;
   for (std::int64_t i = 1; i < count; ++i) {
-    const Sight& sight = block.job.sight(block.b, first + i);
-    panel.all_begin = std::max(panel.all_begin, sight.begin);
-    panel.all_end = std::min(panel.all_end, sight.end);
-    if (sight.beside != start.beside + i) panel.is_row = false;
-    if (sight.begin == sight.end) continue;
-    panel.begin = is_any ? std::min(panel.begin, sight.begin) : sight.begin;
-    panel.end = is_any ? std::max(panel.end, sight.end) : sight.end;
+    const KeyRange& key_range = block.job.key_range(block.b, first + i);
+    panel.all_begin = std::max(panel.all_begin, key_range.begin);
+    panel.all_end = std::min(panel.all_end, key_range.end);
+    if (key_range.diagonal != start.diagonal + i) panel.is_row = false;
+    if (key_range.begin == key_range.end) continue;
+    panel.begin = is_any ? std::min(panel.begin, key_range.begin) : key_range.begin;
+    panel.end = is_any ? std::max(panel.end, key_range.end) : key_range.end;
     is_any = true;
   }
   if (!is_any) panel.begin = panel.end = 0;
@@ -262,9 +263,9 @@ inline void mask_keys(Block& block, std::int64_t first, std::int64_t count, std:
                       float* HWY_RESTRICT tile_max) {
   HWY_ALIGN float from[kMostWidth] = {}, to[kMostWidth] = {};  // in the tile; empty past the last query
   for (std::int64_t i = 0; i < count; ++i) {
-    const Sight& sight = block.job.sight(block.b, first + i);
-    from[i] = static_cast<float>(std::clamp(sight.begin - block.first_key, std::int64_t{0}, kKeyBlock));
-    to[i] = static_cast<float>(std::clamp(sight.end - block.first_key, std::int64_t{0}, kKeyBlock));
+    const KeyRange& key_range = block.job.key_range(block.b, first + i);
+    from[i] = static_cast<float>(std::clamp(key_range.begin - block.first_key, std::int64_t{0}, kKeyBlock));
+    to[i] = static_cast<float>(std::clamp(key_range.end - block.first_key, std::int64_t{0}, kKeyBlock));
   }
   const VF f0 = load(from, 0), f1 = load(from, 1), f2 = load(from, 2);
   const VF t0 = load(to, 0), t1 = load(to, 1), t2 = load(to, 2);

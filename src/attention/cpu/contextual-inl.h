@@ -27,9 +27,10 @@ HWY_INLINE VF gate_of_score(VF s) {
   return hn::Div(hn::IfThenElse(hn::Lt(s, hn::Zero(d)), small, one), hn::Add(one, small));
 }
 
-// (1 − w) · met[⌊p⌋] + w · met[⌈p⌉] for one vector of queries whose count is p = sum + error. Clamped to the last
+// (1 − w) · relative[⌊p⌋] + w · relative[⌈p⌉] for one vector of queries whose count is p = sum + error. Clamped to the last
 // row, as is a NaN count, whose score is NaN as well.
-HWY_INLINE VF met_at_count(VF sum, VF error, const float* HWY_RESTRICT met, std::int64_t width, std::int64_t rows) {
+HWY_INLINE VF relative_at_count(VF sum, VF error, const float* HWY_RESTRICT relative, std::int64_t width,
+                                std::int64_t rows) {
   const DF d;
   const hn::RebindToSigned<DF> di;
   const VF last = hn::Set(d, static_cast<float>(rows - 1)), one = hn::Set(d, 1.0f);
@@ -45,7 +46,7 @@ HWY_INLINE VF met_at_count(VF sum, VF error, const float* HWY_RESTRICT met, std:
   const auto step = hn::Set(di, static_cast<std::int32_t>(width));
   const auto at_below = hn::Add(hn::Mul(hn::ConvertTo(di, below), step), hn::Iota(di, 0));
   const auto at_above = hn::Add(hn::Mul(hn::ConvertTo(di, above), step), hn::Iota(di, 0));
-  const VF low = hn::GatherIndex(d, met, at_below), high = hn::GatherIndex(d, met, at_above);
+  const VF low = hn::GatherIndex(d, relative, at_below), high = hn::GatherIndex(d, relative, at_above);
   return hn::MulAdd(part, hn::Sub(high, low), low);
 }
 
@@ -59,11 +60,11 @@ template <class Block> void add_contextual(Block& block, std::int64_t panel, std
   for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
     float* const count = block.counts.data() + panel * width;
     float* const lost = block.count_errors.data() + panel * width;
-    const float* const met = block.met.data() + panel * rows * width + vector * lanes();
+    const float* const relative = block.relative.data() + panel * rows * width + vector * lanes();
     VF sum = load(count, vector), error = load(lost, vector), most = none;
     if (hn::AllTrue(d, hn::Ge(hn::Add(sum, error), hn::Set(d, static_cast<float>(rows - 1))))) {
       // all have counted past the last row, so keys further away no longer change their position
-      const VF last = hn::LoadU(d, met + (rows - 1) * width);
+      const VF last = hn::LoadU(d, relative + (rows - 1) * width);
       for (std::int64_t j = begin; j < end; ++j) {
         float* HWY_RESTRICT s = block.scores.data() + j * width;
         const VF score = hn::Add(load(s, vector), last);
@@ -79,7 +80,8 @@ template <class Block> void add_contextual(Block& block, std::int64_t panel, std
       const VF next = hn::Add(sum, gate), back = hn::Sub(next, sum);  // two-sum: the rounding error of the addition
       error = hn::Add(error, hn::Add(hn::Sub(sum, hn::Sub(next, back)), hn::Sub(gate, back)));
       sum = next;
-      const VF score = hn::IfThenElse(hn::Eq(x, none), none, hn::Add(x, met_at_count(sum, error, met, width, rows)));
+      const VF score =
+          hn::IfThenElse(hn::Eq(x, none), none, hn::Add(x, relative_at_count(sum, error, relative, width, rows)));
       store(score, s, vector);
       most = hn::Max(most, score);
     }

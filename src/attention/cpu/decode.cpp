@@ -1,7 +1,7 @@
 // Flash-Decoding (Dao et al., 2023): with few queries and many keys, most of the time goes into reading the cache, so
-// every key and value is read once, in place. Keys are split into chunks of a fixed size (split-KV). Each chunk runs
+// every key and value is read once, in place. Keys are divided into splits of a fixed size (split-KV). Each split runs
 // its own online softmax over key blocks and yields row_max, row_sum and an output accumulator for every query; these
-// are merged in the order of the chunks, so results do not depend on the number of threads. The query heads that
+// are merged in the order of the splits, so results do not depend on the number of threads. The query heads that
 // share a key head (GQA) share its reads.
 
 #include "attention/cpu/decode.h"
@@ -28,28 +28,28 @@
 #include "attention/cpu/tanh-inl.h"
 #include "terms/all-inl.h"
 
-#ifndef POSENC_DECODE_CHUNK
-#define POSENC_DECODE_CHUNK
+#ifndef POSENC_DECODE_SPLIT
+#define POSENC_DECODE_SPLIT
 namespace posenc::attend::cpu {
 
-// A chunk of keys has its own online softmax. With few rows, all keys of several chunks (a stretch) are read before
+// A split of keys has its own online softmax. With few rows, all keys of several splits (a run) are read before
 // their values, so that memory is read in one direction for longer: each change costs about 2 µs on a Neoverse V1,
 // and alternating 2048 16-bit keys with their values takes a fifth more time than 16,384. With many rows, steps of
 // keys and of values alternate, so that they stay in the L1 cache for all rows.
-constexpr std::int64_t kChunk = 2048, kFewRows = 4, kMostChunks = 16;  // kMostChunks: of a stretch
+constexpr std::int64_t kSplit = 2048, kFewRows = 4, kMostSplits = 16;  // kMostSplits: of a run
 inline const RowRotation kNoRotation = {};                             // values are never rotated
 
-// The state of the online softmax for one row of scores and one chunk of keys.
-struct Part {
+// The state of the online softmax for one row of scores and one split of keys.
+struct SoftmaxState {
   float row_max, row_sum;
 };
 
-// Some chunks of keys of one head of one sequence.
-struct Stretch {
+// Some splits of keys of one head of one sequence.
+struct SplitRun {
   std::int64_t b, g, begin, end;
-  Part* parts;  // [chunks, rows]
-  float* sums;  // [chunks, rows, value features]
-  std::int64_t chunks() const { return (end - begin + kChunk - 1) / kChunk; }
+  SoftmaxState* states;  // [splits, rows]
+  float* sums;           // [splits, rows, value features]
+  std::int64_t splits() const { return (end - begin + kSplit - 1) / kSplit; }
 };
 
 }  // namespace posenc::attend::cpu
@@ -78,12 +78,12 @@ HWY_INLINE void add_term(const AttentionJob& job, const ScoreBias& bias, const T
 
 // One step of the online softmax: scores become weights relative to the new row maximum. They have room for a vector
 // past the last, whose weights become 0. Returns the factor that rescales the accumulator.
-HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, Part& part) {
+HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, SoftmaxState& state) {
   const DF d;
   const std::int64_t n = lanes();
   const float none = -std::numeric_limits<float>::infinity();
   std::fill(scores + count, scores + count + kMostLanes, none);
-  VF most = hn::Set(d, part.row_max), m1 = most, m2 = most, m3 = most;
+  VF most = hn::Set(d, state.row_max), m1 = most, m2 = most, m3 = most;
   std::int64_t j = 0;
   for (; j + 4 * n <= count; j += 4 * n) {
     most = hn::Max(most, hn::LoadU(d, scores + j));
@@ -111,9 +111,9 @@ HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, 
   }
   for (; j < count; j += n) total = hn::Add(total, weigh(j));
   total = hn::Add(hn::Add(total, t1), hn::Add(t2, t3));
-  const float rescale = hn::GetLane(exp2_of_negative(d, hn::Set(d, part.row_max - safe)));
-  part.row_max = largest;
-  part.row_sum = part.row_sum * rescale + hn::GetLane(hn::SumOfLanes(d, total));
+  const float rescale = hn::GetLane(exp2_of_negative(d, hn::Set(d, state.row_max - safe)));
+  state.row_max = largest;
+  state.row_sum = state.row_sum * rescale + hn::GetLane(hn::SumOfLanes(d, total));
   return rescale;
 }
 
@@ -167,14 +167,14 @@ template <class Visitor> HWY_INLINE void with_rows(const RowReader& rows, const 
   }
 }
 
-// One stretch of keys and all queries that share its key head.
-struct StretchPass {
+// One run of keys and all queries that share its key head.
+struct SplitPass {
   const AttentionJob& job;
   const ScoreBias& bias;
-  const Stretch& stretch;
+  const SplitRun& run;
   std::int64_t rows = job.group * job.q.sequence;
-  std::int64_t block = rows < kFewRows ? kChunk : kDecodeStep;
-  std::int64_t blocks = rows < kFewRows ? stretch.chunks() : 1;  // whose scores are kept at the same time
+  std::int64_t block = rows < kFewRows ? kSplit : kDecodeStep;
+  std::int64_t blocks = rows < kFewRows ? run.splits() : 1;  // whose scores are kept at the same time
   bool adjusts = job.softcap > 0 || !std::holds_alternative<terms::NoTiles>(bias.tiles) || job.has_masks();  // scores
   RowReader k{.x = job.k, .rotation = job.k_rotation};
   RowReader v{.x = job.v, .rotation = kNoRotation};
@@ -208,17 +208,17 @@ struct StretchPass {
   // [blocks, rows]: for the sums so far; 1 once they have been rescaled
   AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(blocks * rows));
 
-  std::int64_t head(std::int64_t r) const { return stretch.g * job.group + r / job.q.sequence; }
+  std::int64_t head(std::int64_t r) const { return run.g * job.group + r / job.q.sequence; }
   std::int64_t query(std::int64_t r) const { return r % job.q.sequence; }
 };
 
-// The keys of one chunk; where their scores are kept, and where their softmax and sums go.
+// The keys of one split; where their scores are kept, and where their softmax and sums go.
 struct KeyBlock {
   std::int64_t begin, end;
-  float* scores;   // [rows, stride]
-  float* rescale;  // [rows]
-  Part* parts;     // [rows]
-  float* sums;     // [rows, value features]
+  float* scores;         // [rows, stride]
+  float* rescale;        // [rows]
+  SoftmaxState* states;  // [rows]
+  float* sums;           // [rows, value features]
 };
 // Keys `begin` to `end` of a block, at most pass.step of them.
 struct Step {
@@ -226,18 +226,18 @@ struct Step {
   std::int64_t begin, end;
   std::int64_t count() const { return end - begin; }
 };
-HWY_INLINE float* scores_of(const StretchPass& pass, std::int64_t r, const Step& step) {
+HWY_INLINE float* scores_of(const SplitPass& pass, std::int64_t r, const Step& step) {
   return step.block.scores + r * pass.stride + (step.begin - step.block.begin);
 }
 template <class Visitor>
-HWY_INLINE void each_step(const StretchPass& pass, const KeyBlock& block, const Visitor& visit) {
+HWY_INLINE void each_step(const SplitPass& pass, const KeyBlock& block, const Visitor& visit) {
   for (std::int64_t at = block.begin; at < block.end; at += pass.step) {
     visit(Step{block, at, std::min(at + pass.step, block.end)});
   }
 }
 
 // Applies softcap, bias and mask to the keys `low` to `high` of a step.
-void adjust_row(StretchPass& pass, std::int64_t r, const Step& step, std::int64_t low, std::int64_t high) {
+void adjust_row(SplitPass& pass, std::int64_t r, const Step& step, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t h = pass.head(r), i = pass.query(r), count = high - low;
   float* const scores = scores_of(pass, r, step) + (low - step.begin);
@@ -247,13 +247,13 @@ void adjust_row(StretchPass& pass, std::int64_t r, const Step& step, std::int64_
       hn::StoreU(cap_of(DF(), hn::LoadU(DF(), scores + j), cap), DF(), scores + j);
     }
   }
-  add_term(job, pass.bias, {pass.stretch.b, h, i, 1, low, count}, scores);
+  add_term(job, pass.bias, {pass.run.b, h, i, 1, low, count}, scores);
   if (job.has_masks()) {
     for (std::int64_t j = 0; j < count; ++j) {
-      if (job.is_hidden(pass.stretch.b, h, i, low + j)) {
+      if (job.is_hidden(pass.run.b, h, i, low + j)) {
         scores[j] = -std::numeric_limits<float>::infinity();
       } else if (job.mask.data != nullptr) {
-        scores[j] += static_cast<float>(kLog2E * job.mask.at(pass.stretch.b, h, i, low + j));
+        scores[j] += static_cast<float>(kLog2E * job.mask.at(pass.run.b, h, i, low + j));
       }
     }
   }
@@ -262,7 +262,7 @@ void adjust_row(StretchPass& pass, std::int64_t r, const Step& step, std::int64_
 // Calls visit(rows, first, count, rescale) for kDecodeStep rows at a time, so that sums of rounded products stay
 // short. The previous sums are rescaled only once.
 template <class Visitor>
-HWY_INLINE void each_64(const StepRows& values, std::int64_t count, float rescale, const Visitor& visit) {
+HWY_INLINE void for_each_64_rows(const StepRows& values, std::int64_t count, float rescale, const Visitor& visit) {
   with_places(values, count, [&](const auto& rows) HWY_ATTR {
     for (std::int64_t at = 0; at < count; at += kDecodeStep) {
       visit(rows.from(at), at, std::min(kDecodeStep, count - at), at == 0 ? rescale : 1.0f);
@@ -271,8 +271,8 @@ HWY_INLINE void each_64(const StepRows& values, std::int64_t count, float rescal
 }
 
 // Adds the values of one query's visible keys only: 0 times a NaN is not 0.
-template <class V> HWY_INLINE void add_values(StretchPass& pass, std::int64_t r, const Step& step,
-                                              const StepRows& rows, std::int64_t low, std::int64_t high) {
+template <class V> HWY_INLINE void add_values(SplitPass& pass, std::int64_t r, const Step& step, const StepRows& rows,
+                                              std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t features = job.v.features;
   const float* const weights = scores_of(pass, r, step) + (low - step.begin);
@@ -280,14 +280,14 @@ template <class V> HWY_INLINE void add_values(StretchPass& pass, std::int64_t r,
   float* const sums = step.block.sums + r * features;
   const float rescale = step.block.rescale[r];
   if (!job.has_masks()) {
-    each_64(values, high - low, rescale, [&](const auto& some, std::int64_t at, std::int64_t few, float by) HWY_ATTR {
-      add_rows<V>(weights + at, some, few, features, by, sums);
-    });
+    for_each_64_rows(values, high - low, rescale,
+                     [&](const auto& some, std::int64_t at, std::int64_t few, float by)
+                         HWY_ATTR { add_rows<V>(weights + at, some, few, features, by, sums); });
     return;
   }
   add_rows<V>(weights, values, 0, features, rescale, sums);
   for (std::int64_t j = 0; j < high - low; ++j) {
-    if (job.is_hidden(pass.stretch.b, pass.head(r), pass.query(r), low + j)) continue;
+    if (job.is_hidden(pass.run.b, pass.head(r), pass.query(r), low + j)) continue;
     add_rows<V>(weights + j, values.from(j), 1, features, 1.0f, sums);
   }
 }
@@ -309,9 +309,9 @@ HWY_INLINE StepRows widened(const RowReader& reader, const StepRows& rows, std::
   return {reinterpret_cast<const std::byte*>(to), offsets, 0, bytes};
 }
 
-void score_step(StretchPass& pass, const Step& step) {
+void score_step(SplitPass& pass, const Step& step) {
   const std::int64_t features = pass.job.q.features;
-  const StepRows keys = pass.k.load(pass.stretch.b, pass.stretch.g, step.begin, step.end);
+  const StepRows keys = pass.k.load(pass.run.b, pass.run.g, step.begin, step.end);
   float* const scores = scores_of(pass, 0, step);
 #if POSENC_NATIVE_16
   if (pass.q_16.narrow != nullptr || pass.q_16.wide != nullptr) {
@@ -332,22 +332,23 @@ void score_step(StretchPass& pass, const Step& step) {
 
 // Adds the values of a step for the rows from `done` on, multiplied in f32. Not inline, because the code around the
 // call needs all registers.
-HWY_NOINLINE void add_in_f32(StretchPass& pass, const Step& step, const StepRows& values, std::int64_t done) {
+HWY_NOINLINE void add_in_f32(SplitPass& pass, const Step& step, const StepRows& values, std::int64_t done) {
   const std::int64_t features = pass.job.v.features, count = step.count();
-  const bool are_fours = features % (2 * lanes()) == 0;
+  const bool takes_fours = features % (2 * lanes()) == 0;
   const auto add = [&](auto kind, const StepRows& from) HWY_ATTR {
     using V = decltype(kind);
     const float* const weights = scores_of(pass, 0, step);
     const float* const rescale = step.block.rescale;
     std::int64_t r = done;
-    for (; are_fours && r + 4 <= pass.rows; r += 4) {
+    for (; takes_fours && r + 4 <= pass.rows; r += 4) {
       add_rows_4<V>(weights + r * pass.stride, pass.stride, from, count, features, rescale + r, r == 0,
                     step.block.sums + r * features);
     }
     for (; r < pass.rows; ++r) {
-      each_64(from, count, rescale[r], [&](const auto& rows, std::int64_t at, std::int64_t few, float by) HWY_ATTR {
-        add_rows<V>(weights + r * pass.stride + at, rows, few, features, by, step.block.sums + r * features);
-      });
+      for_each_64_rows(
+          from, count, rescale[r], [&](const auto& rows, std::int64_t at, std::int64_t few, float by) HWY_ATTR {
+            add_rows<V>(weights + r * pass.stride + at, rows, few, features, by, step.block.sums + r * features);
+          });
     }
   };
   if (!pass.widens_values) {
@@ -359,7 +360,7 @@ HWY_NOINLINE void add_in_f32(StretchPass& pass, const Step& step, const StepRows
 }
 
 // Adds the values of a step in which every query attends to all keys.
-void add_step(StretchPass& pass, const Step& step, const StepRows& values) {
+void add_step(SplitPass& pass, const Step& step, const StepRows& values) {
   std::int64_t done = 0;
 #if POSENC_NATIVE_16
   const std::int64_t features = pass.job.v.features, count = step.count();
@@ -375,13 +376,13 @@ void add_step(StretchPass& pass, const Step& step, const StepRows& values) {
     float* const row = weights + done * pass.stride;
     float* const sums = step.block.sums + done * features;
     if (pass.adds_bf16) {
-      each_64(values, count, rescale[done],
-              [&](const auto& rows, std::int64_t at, std::int64_t few, float by)
-                  HWY_ATTR { add_rows_16(row + at, rows, few, features, by, sums); });
+      for_each_64_rows(values, count, rescale[done],
+                       [&](const auto& rows, std::int64_t at, std::int64_t few, float by)
+                           HWY_ATTR { add_rows_16(row + at, rows, few, features, by, sums); });
     } else {
-      each_64(values, count, rescale[done],
-              [&](const auto& rows, std::int64_t at, std::int64_t few, float by)
-                  HWY_ATTR { add_rows_f16(row + at, rows, few, features, by, sums); });
+      for_each_64_rows(values, count, rescale[done],
+                       [&](const auto& rows, std::int64_t at, std::int64_t few, float by)
+                           HWY_ATTR { add_rows_f16(row + at, rows, few, features, by, sums); });
     }
   }
 #endif
@@ -389,37 +390,37 @@ void add_step(StretchPass& pass, const Step& step, const StepRows& values) {
 }
 
 // The keys among `begin` to `end` that row r attends to.
-HWY_INLINE Sight seen_of(const StretchPass& pass, std::int64_t r, std::int64_t begin, std::int64_t end) {
-  const Sight& sight = pass.job.sight(pass.stretch.b, pass.query(r));
-  return {std::max(begin, sight.begin), std::min(end, sight.end), 0};
+HWY_INLINE KeyRange visible_keys_of(const SplitPass& pass, std::int64_t r, std::int64_t begin, std::int64_t end) {
+  const KeyRange& key_range = pass.job.key_range(pass.run.b, pass.query(r));
+  return {std::max(begin, key_range.begin), std::min(end, key_range.end), 0};
 }
 
 // The scores of a block, and the weights that the online softmax computes from them.
-void weigh_block(StretchPass& pass, const KeyBlock& block) {
+void weigh_block(SplitPass& pass, const KeyBlock& block) {
   each_step(pass, block, [&](const Step& step) HWY_ATTR {
     score_step(pass, step);
     for (std::int64_t r = 0; r < pass.rows; ++r) {
-      const Sight seen = seen_of(pass, r, step.begin, step.end);
+      const KeyRange seen = visible_keys_of(pass, r, step.begin, step.end);
       for (std::int64_t at = seen.begin; pass.adjusts && at < seen.end; at += kDecodeStep) {
         adjust_row(pass, r, step, at, std::min(at + kDecodeStep, seen.end));
       }
     }
   });
   for (std::int64_t r = 0; r < pass.rows; ++r) {
-    const Sight seen = seen_of(pass, r, block.begin, block.end);
+    const KeyRange seen = visible_keys_of(pass, r, block.begin, block.end);
     block.rescale[r] = 1;
     if (seen.begin >= seen.end) continue;
     float* const scores = block.scores + r * pass.stride + (seen.begin - block.begin);
-    block.rescale[r] = online_softmax(scores, seen.end - seen.begin, block.parts[r]);
+    block.rescale[r] = online_softmax(scores, seen.end - seen.begin, block.states[r]);
   }
 }
 
-void add_block(StretchPass& pass, const KeyBlock& block) {
+void add_block(SplitPass& pass, const KeyBlock& block) {
   each_step(pass, block, [&](const Step& step) HWY_ATTR {
-    const StepRows values = pass.v.load(pass.stretch.b, pass.stretch.g, step.begin, step.end);
+    const StepRows values = pass.v.load(pass.run.b, pass.run.g, step.begin, step.end);
     bool all_see_all = !pass.job.has_masks();
     for (std::int64_t r = 0; r < pass.rows; ++r) {
-      const Sight seen = seen_of(pass, r, step.begin, step.end);
+      const KeyRange seen = visible_keys_of(pass, r, step.begin, step.end);
       if (seen.begin != step.begin || seen.end != step.end) all_see_all = false;
     }
     if (all_see_all) {
@@ -430,7 +431,7 @@ void add_block(StretchPass& pass, const KeyBlock& block) {
     with_rows(pass.v, [&](auto kind) HWY_ATTR {
       using V = decltype(kind);
       for (std::int64_t r = 0; r < pass.rows; ++r) {
-        const Sight seen = seen_of(pass, r, step.begin, step.end);
+        const KeyRange seen = visible_keys_of(pass, r, step.begin, step.end);
         if (seen.begin >= seen.end) continue;
         add_values<V>(pass, r, step, values, seen.begin, seen.end);
         block.rescale[r] = 1;
@@ -443,23 +444,23 @@ void add_block(StretchPass& pass, const KeyBlock& block) {
 // Queries of the keys' type that were not rotated are multiplied with the keys directly, and the factor is applied
 // later. Others are used in two planes with f16 keys. With bf16 keys, which are then widened, one to three of them
 // are rearranged; four or more are processed four at a time (score_rows).
-void plan_queries_16(StretchPass& pass, float factor) {
+void plan_queries_16(SplitPass& pass, float factor) {
   if (pass.k.type == DataType::kF16) {
     std::uint16_t *const upper = pass.narrow_q.data(), *const lower = upper + pass.q.size();
     const float scale = split_f16(pass.q.data(), pass.q.size(), upper, lower);
     if (scale == 0.0f) return;
     const bool is_one_plane =
         std::all_of(lower, lower + pass.q.size(), [](std::uint16_t x) { return (x & 0x7FFF) == 0; });
-    pass.q_16 = {.narrow = upper, .lower = is_one_plane ? nullptr : lower, .are_f16 = true, .factor = factor * scale};
+    pass.q_16 = {.narrow = upper, .lower = is_one_plane ? nullptr : lower, .is_f16 = true, .factor = factor * scale};
     return;
   }
-  bool are_narrow = true;
+  bool all_narrow = true;
   for (std::size_t i = 0; i < pass.q.size(); ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(pass.q[i]);
     pass.narrow_q[i] = static_cast<std::uint16_t>(bits >> 16);
-    are_narrow = are_narrow && (bits & 0xFFFFU) == 0;
+    all_narrow = all_narrow && (bits & 0xFFFFU) == 0;
   }
-  if (are_narrow) {
+  if (all_narrow) {
     const std::int64_t features = pass.job.q.features;
     for (std::int64_t r = 0; r + 4 <= pass.rows; r += 4) {
       std::uint16_t* const four = pass.narrow_q.data() + r * features;
@@ -480,19 +481,19 @@ void plan_queries_16(StretchPass& pass, float factor) {
 }
 #endif
 
-void attend_stretch(const AttentionJob& job, const ScoreBias& bias, const Stretch& stretch) {
+void attend_splits(const AttentionJob& job, const ScoreBias& bias, const SplitRun& run) {
   // keys that no query attends to (past a length, outside a window) are not read
-  const Sight seen = job.seen_keys(stretch.b);
-  const std::int64_t begin = std::max(stretch.begin, seen.begin), end = std::min(stretch.end, seen.end);
+  const KeyRange seen = job.visible_keys(run.b);
+  const std::int64_t begin = std::max(run.begin, seen.begin), end = std::min(run.end, seen.end);
   if (begin >= end && kernels::counter_in_use() == nullptr) return;
-  StretchPass pass{job, bias, stretch};
+  SplitPass pass{job, bias, run};
   if (kernels::counter_in_use() != nullptr) {  // only count the memory
     kernels::take_and_give(rotation_scratch(job));
     return;
   }
   for (std::int64_t r = 0; r < pass.rows; ++r) {
     const std::int64_t i = pass.query(r);
-    load_rows(job.q, job.q_rotation, stretch.b, pass.head(r), i, i + 1, job.q.features,
+    load_rows(job.q, job.q_rotation, run.b, pass.head(r), i, i + 1, job.q.features,
               pass.q.data() + r * job.q.features);
   }
   const auto factor = static_cast<float>(job.scale * kLog2E);
@@ -506,20 +507,20 @@ void attend_stretch(const AttentionJob& job, const ScoreBias& bias, const Stretc
   {
     for (float& x : pass.q) x *= factor;
   }
-  const auto block_of = [&](std::int64_t chunk, std::int64_t first, std::int64_t last) {
-    const std::int64_t kept = pass.blocks > 1 ? chunk : 0;
+  const auto block_of = [&](std::int64_t split, std::int64_t first, std::int64_t last) {
+    const std::int64_t kept = pass.blocks > 1 ? split : 0;
     return KeyBlock{first,
                     last,
                     pass.scores.data() + kept * pass.rows * pass.stride,
                     pass.rescale.data() + kept * pass.rows,
-                    stretch.parts + chunk * pass.rows,
-                    stretch.sums + chunk * pass.rows * job.v.features};
+                    run.states + split * pass.rows,
+                    run.sums + split * pass.rows * job.v.features};
   };
   const auto each_block = [&](const auto& visit) HWY_ATTR {
-    for (std::int64_t chunk = 0; chunk < stretch.chunks(); ++chunk) {
-      const std::int64_t first = stretch.begin + chunk * kChunk, last = std::min(first + kChunk, end);
+    for (std::int64_t split = 0; split < run.splits(); ++split) {
+      const std::int64_t first = run.begin + split * kSplit, last = std::min(first + kSplit, end);
       for (std::int64_t at = std::max(first, begin); at < last; at += pass.block) {
-        visit(block_of(chunk, at, std::min(at + pass.block, last)));
+        visit(block_of(split, at, std::min(at + pass.block, last)));
       }
     }
   };
@@ -541,30 +542,30 @@ HWY_AFTER_NAMESPACE();
 namespace posenc::attend::cpu {
 namespace {
 
-HWY_EXPORT(attend_stretch);
+HWY_EXPORT(attend_splits);
 
-// Merges the chunks of one row, in order.
+// Merges the splits of one row, in order.
 void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
-               const AlignedVector<Part>& parts, const AlignedVector<float>& sums, std::int64_t first,
-               std::int64_t step, std::int64_t chunks) {
+               const AlignedVector<SoftmaxState>& states, const AlignedVector<float>& sums, std::int64_t first,
+               std::int64_t step, std::int64_t splits) {
   const float none = -std::numeric_limits<float>::infinity();
   const float sink = job.sinks == nullptr ? none : static_cast<float>(job.sinks[h] * kLog2E);
   float largest = sink == sink ? sink : none;
   bool is_number = sink == sink;
-  for (std::int64_t c = 0; c < chunks; ++c) {
-    const Part& part = parts[static_cast<std::size_t>(first + c * step)];
-    if (part.row_sum != part.row_sum) is_number = false;
-    largest = std::max(largest, part.row_max);
+  for (std::int64_t c = 0; c < splits; ++c) {
+    const SoftmaxState& state = states[static_cast<std::size_t>(first + c * step)];
+    if (state.row_sum != state.row_sum) is_number = false;
+    largest = std::max(largest, state.row_max);
   }
   const std::int64_t features = job.v.features;
   AlignedVector<double> row(static_cast<std::size_t>(features), 0.0);
   double total = sink == none ? 0.0 : std::exp2(static_cast<double>(sink) - static_cast<double>(largest));
-  for (std::int64_t c = 0; c < chunks; ++c) {
+  for (std::int64_t c = 0; c < splits; ++c) {
     const std::int64_t at = first + c * step;
-    const Part& part = parts[static_cast<std::size_t>(at)];
-    if (part.row_sum == 0.0f) continue;
-    const double weight = std::exp2(static_cast<double>(part.row_max) - static_cast<double>(largest));
-    total += weight * static_cast<double>(part.row_sum);
+    const SoftmaxState& state = states[static_cast<std::size_t>(at)];
+    if (state.row_sum == 0.0f) continue;
+    const double weight = std::exp2(static_cast<double>(state.row_max) - static_cast<double>(largest));
+    total += weight * static_cast<double>(state.row_sum);
     for (std::int64_t f = 0; f < features; ++f) {
       row[static_cast<std::size_t>(f)] +=
           weight * static_cast<double>(sums[static_cast<std::size_t>(at * features + f)]);
@@ -588,40 +589,41 @@ void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int
 
 bool is_decoding(const AttentionJob& job, const ScoreBias& bias) {
   const std::int64_t rows = job.group * job.q.sequence;
-  const bool are_few = rows <= kFewDecodeRows || (rows <= kMostDecodeRows && job.q.sequence <= kMostDecodeQueries);
-  return are_few && !bias.has_vectors();
+  const bool has_few_rows =
+      rows <= kFewDecodeRows || (rows <= kMostDecodeRows && job.q.sequence <= kMostDecodeQueries);
+  return has_few_rows && !bias.has_vectors();
 }
 
 void decode(const AttentionJob& job, const ScoreBias& bias) {
   const std::int64_t rows = job.group * job.q.sequence, heads = job.q.batch * job.k.heads;
-  // skip the chunks that no query attends to, so that the cost of a window depends on its size
-  std::int64_t first_chunk = std::numeric_limits<std::int64_t>::max(), last_chunk = 0;
+  // skip the splits that no query attends to, so that the cost of a window depends on its size
+  std::int64_t first_split = std::numeric_limits<std::int64_t>::max(), last_split = 0;
   for (std::int64_t b = 0; b < job.k.batch; ++b) {
-    const Sight seen = job.seen_keys(b);
+    const KeyRange seen = job.visible_keys(b);
     if (seen.begin >= seen.end) continue;
-    first_chunk = std::min(first_chunk, seen.begin / kChunk);
-    last_chunk = std::max(last_chunk, (seen.end + kChunk - 1) / kChunk);
+    first_split = std::min(first_split, seen.begin / kSplit);
+    last_split = std::max(last_split, (seen.end + kSplit - 1) / kSplit);
   }
-  const std::int64_t chunks = std::max<std::int64_t>(last_chunk - first_chunk, 0);
-  AlignedVector<Part> parts(static_cast<std::size_t>(heads * chunks * rows),
-                            {-std::numeric_limits<float>::infinity(), 0.0f});
-  AlignedVector<float> sums(parts.size() * static_cast<std::size_t>(job.v.features), 0.0f);
-  // Long stretches, but enough of them for all threads. A chunk's result is the same bytes in any stretch.
-  std::int64_t of_stretch = rows < kFewRows ? std::clamp<std::int64_t>(chunks, 1, kMostChunks) : 1;
-  const auto stretches = [&] { return (chunks + of_stretch - 1) / of_stretch; };
+  const std::int64_t splits = std::max<std::int64_t>(last_split - first_split, 0);
+  AlignedVector<SoftmaxState> states(static_cast<std::size_t>(heads * splits * rows),
+                                     {-std::numeric_limits<float>::infinity(), 0.0f});
+  AlignedVector<float> sums(states.size() * static_cast<std::size_t>(job.v.features), 0.0f);
+  // Long runs, but enough of them for all threads. A split's result is the same bytes in any run.
+  std::int64_t of_run = rows < kFewRows ? std::clamp<std::int64_t>(splits, 1, kMostSplits) : 1;
+  const auto runs = [&] { return (splits + of_run - 1) / of_run; };
   const std::int64_t wanted = threads() > 1 && kernels::counter_in_use() == nullptr ? 4 * threads() : 1;
-  while (of_stretch > 1 && heads * stretches() < wanted) of_stretch /= 2;
-  kernels::cpu::parallel_for(heads * stretches(), 1, [&](std::int64_t begin, std::int64_t end) {
-    // every stretch needs at most as much memory as the first, and returns it
+  while (of_run > 1 && heads * runs() < wanted) of_run /= 2;
+  kernels::cpu::parallel_for(heads * runs(), 1, [&](std::int64_t begin, std::int64_t end) {
+    // every run needs at most as much memory as the first, and returns it
     if (kernels::counter_in_use() != nullptr) end = std::min(end, begin + 1);
     for (std::int64_t at = begin; at < end; ++at) {
-      const std::int64_t head = at / stretches(), chunk = at % stretches() * of_stretch;
-      const std::int64_t first = (first_chunk + chunk) * kChunk, part = (head * chunks + chunk) * rows;
-      HWY_DYNAMIC_DISPATCH(attend_stretch)
+      const std::int64_t head = at / runs(), split = at % runs() * of_run;
+      const std::int64_t first = (first_split + split) * kSplit, state = (head * splits + split) * rows;
+      HWY_DYNAMIC_DISPATCH(attend_splits)
       (job, bias,
        {head / job.k.heads, head % job.k.heads, first,
-        std::min({first + of_stretch * kChunk, (first_chunk + chunks) * kChunk, job.k.sequence}), parts.data() + part,
-        sums.data() + part * job.v.features});
+        std::min({first + of_run * kSplit, (first_split + splits) * kSplit, job.k.sequence}), states.data() + state,
+        sums.data() + state * job.v.features});
     }
   });
   if (kernels::counter_in_use() != nullptr) {  // only count the memory
@@ -631,7 +633,7 @@ void decode(const AttentionJob& job, const ScoreBias& bias) {
   for (std::int64_t head = 0; head < heads; ++head) {
     for (std::int64_t r = 0; r < rows; ++r) {
       write_row(job, head / job.k.heads, head % job.k.heads * job.group + r / job.q.sequence, r % job.q.sequence,
-                parts, sums, head * chunks * rows + r, rows, chunks);
+                states, sums, head * splits * rows + r, rows, splits);
     }
   }
 }

@@ -235,7 +235,7 @@ struct Queries16 {
   const std::uint16_t* narrow =
       nullptr;  // [rows, features]; for bf16, rows in fours as pairs, [2, features / 4, 2, 4]
   const std::uint16_t* lower = nullptr;  // the second plane; null: none
-  bool are_f16 = false;
+  bool is_f16 = false;
   const float* wide = nullptr;
   float factor = 1;
 };
@@ -266,12 +266,12 @@ HWY_INLINE float split_f16(const float* x, std::size_t count, std::uint16_t* upp
 HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const StepRows& keys, std::int64_t count,
                               std::int64_t features, float* scores, std::int64_t stride) {
   for (std::int64_t r = 0; r < rows;) {
-    const bool are_four = q.narrow != nullptr && r + 4 <= rows;
+    const bool takes_four = q.narrow != nullptr && r + 4 <= rows;
     const std::uint16_t* const row = q.narrow + (q.narrow != nullptr ? r * features : 0);
     const std::uint16_t* const lower = q.lower == nullptr ? nullptr : q.lower + r * features;
     float* const out = scores + r * stride;
-    if (q.narrow != nullptr && !are_four && features % kHeld == 0) {
-      if (q.are_f16) {
+    if (q.narrow != nullptr && !takes_four && features % kHeld == 0) {
+      if (q.is_f16) {
         score_one_16<true>(row, lower, keys, count, features, q.factor, out);
       } else {
         score_one_16<false>(row, nullptr, keys, count, features, q.factor, out);
@@ -280,17 +280,17 @@ HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const StepR
       continue;
     }
     for (std::int64_t j = 0; j < count; j += 4) {
-      if (are_four && r == 0 && keys.ahead > 0) {
+      if (takes_four && r == 0 && keys.ahead > 0) {
         for (std::int64_t i = j; i < j + 4; ++i) fetch_row_later(keys[i], 2 * features, keys.ahead);
       }
-      if (are_four && q.are_f16) {
+      if (takes_four && q.is_f16) {
         for (std::int64_t two = j; two < j + 4; two += 2) {
           dot_f16_4x2(row, keys, two, features, q.factor, false, out + two, stride);
           if (lower != nullptr) dot_f16_4x2(lower, keys, two, features, q.factor, true, out + two, stride);
         }
-      } else if (are_four) {
+      } else if (takes_four) {
         dot_16_4x4(row, keys, j, features, q.factor, out + j, stride);
-      } else if (q.are_f16) {
+      } else if (q.is_f16) {
         dot_f16_1x4(row, keys, j, features, q.factor, false, out + j);
         if (lower != nullptr) dot_f16_1x4(lower, keys, j, features, q.factor, true, out + j);
       } else if (q.narrow != nullptr) {
@@ -299,7 +299,7 @@ HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const StepR
         dot_wide_1x4(q.wide + r * features, keys, j, features, out + j);
       }
     }
-    r += are_four ? 4 : 1;
+    r += takes_four ? 4 : 1;
   }
 }
 

@@ -47,8 +47,8 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
   float* HWY_RESTRICT row_max = block.row_max.data() + panel * width;
   float* HWY_RESTRICT row_sum = block.row_sum.data() + panel * width;
   const VF shift = hn::Set(d, constant);
-  const bool are_three = is_wide(block);
-  const int second = are_three ? 1 : 0, third = are_three ? 2 : 0;  // or the first again
+  const bool has_three = is_wide(block);
+  const int second = has_three ? 1 : 0, third = has_three ? 2 : 0;  // or the first again
   const VF o0 = load(row_max, 0), o1 = load(row_max, second), o2 = load(row_max, third);
   VF n0 = hn::Max(o0, hn::Add(load(tile_max, 0), shift));
   VF n1 = hn::Max(o1, hn::Add(load(tile_max, second), shift));
@@ -57,9 +57,9 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
   // The products are so fast that rescaling would be noticeable. A maximum that is exceeded by less than 2^8 is kept,
   // which costs no precision; −inf is exceeded by anything.
   const VF reach = hn::Set(d, block.by_matrix ? 8.0f : 0.0f);
-  const auto are_near = hn::And(hn::And(hn::Le(n0, hn::Add(o0, reach)), hn::Le(n1, hn::Add(o1, reach))),
+  const auto all_near = hn::And(hn::And(hn::Le(n0, hn::Add(o0, reach)), hn::Le(n1, hn::Add(o1, reach))),
                                 hn::Le(n2, hn::Add(o2, reach)));
-  if (hn::AllTrue(d, are_near)) n0 = o0, n1 = o1, n2 = o2;
+  if (hn::AllTrue(d, all_near)) n0 = o0, n1 = o1, n2 = o2;
 #endif
   store(n0, row_max, 0);
   store(n1, row_max, second);
@@ -75,14 +75,14 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
     const auto rescale = [&](float* HWY_RESTRICT x, std::int64_t rows) HWY_ATTR {
       for (std::int64_t row = 0; row < rows; ++row, x += width) {
         store(hn::Mul(load(x, 0), a0), x, 0);
-        if (!are_three) continue;
+        if (!has_three) continue;
         store(hn::Mul(load(x, 1), a1), x, 1);
         store(hn::Mul(load(x, 2), a2), x, 2);
       }
     };
     const VF none = hn::Set(d, kNone);
-    const auto are_new = hn::And(hn::And(hn::Eq(o0, none), hn::Eq(o1, none)), hn::Eq(o2, none));
-    if (!hn::AllTrue(d, are_new)) {  // otherwise there are only zeros to rescale
+    const auto all_new = hn::And(hn::And(hn::Eq(o0, none), hn::Eq(o1, none)), hn::Eq(o2, none));
+    if (!hn::AllTrue(d, all_new)) {  // otherwise there are only zeros to rescale
       rescale(row_sum, 1);
       rescale(block.accumulator.data() + panel * block.value_features * width, block.value_features);
       rescale(block.row_weights.data() + panel * block.bias.value_rows * width, block.bias.value_rows);
@@ -164,10 +164,11 @@ HWY_INLINE float weight_of(const Block& block, std::int64_t j, std::int64_t i) {
 void add_seen_values(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
                      std::int64_t end) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const Sight& sight = block.job.sight(block.b, first + i);
+    const KeyRange& key_range = block.job.key_range(block.b, first + i);
     for (std::int64_t j = begin; j < end; ++j) {
       const std::int64_t key = block.first_key + j;
-      if (key < sight.begin || key >= sight.end || block.job.is_hidden(block.b, block.h, first + i, key)) continue;
+      if (key < key_range.begin || key >= key_range.end || block.job.is_hidden(block.b, block.h, first + i, key))
+        continue;
       const float weight = weight_of(block, j, i);
       float* sums = block.accumulator.data() + panel * block.value_features * block.width + i;
       for (std::int64_t f = 0; f < block.value_features; ++f) {
@@ -203,7 +204,7 @@ void score_by_element(Block& block, std::int64_t panel, std::int64_t begin, std:
 
 #if POSENC_MATRIX_16
 // Applies the factor that the matrix unit's product still lacks.
-void leave_factor(Block& block, std::int64_t begin, std::int64_t end) {
+void defer_scale(Block& block, std::int64_t begin, std::int64_t end) {
   block.factor = static_cast<float>(block.job.scale * kLog2E);
   if (block.factor > 0) return;  // otherwise the largest product would not be the largest score
   const VF by = hn::Set(DF(), block.factor);
@@ -235,7 +236,7 @@ void score_tile(Block& block, std::int64_t panel, std::int64_t begin, std::int64
       if (o.q_planes > 1) cut(terms[count - 1], o.q_lower);
       multiply_16<false>(terms, count, o.depth, block.scores.data() + g * kMatrixRows * width);
     }
-    leave_factor(block, begin, end);
+    defer_scale(block, begin, end);
     return;
   }
 #endif
@@ -305,14 +306,14 @@ void add_values(Block& block, std::int64_t panel, std::int64_t begin, std::int64
 
 // Applies position and masks to a tile of scores and updates the row maximum; `base` as for renew_row_max. Returns
 // whether its values may be multiplied with all weights, including those of masked keys.
-bool prepare_tile(Block& block, const Tile& tile, const PanelSight& sight, float* HWY_RESTRICT base) {
+bool prepare_tile(Block& block, const Tile& tile, const PanelRange& key_range, float* HWY_RESTRICT base) {
   const auto [panel, first, count, begin, end] = tile;
   HWY_ALIGN float tile_max[kMostWidth];
   float constant = 0;
   const bool has_vectors = block.bias.has_score_vectors();
   if (block.job.softcap > 0 && !has_vectors) cap_scores(block, begin, end);
-  const bool has_edge = block.job.key_mask != nullptr || block.first_key + begin < sight.all_begin ||
-                        block.first_key + end > sight.all_end;
+  const bool has_edge = block.job.key_mask != nullptr || block.first_key + begin < key_range.all_begin ||
+                        block.first_key + end > key_range.all_end;
   if (has_vectors) {
     add_vector_scores(block, panel, first, count, begin, end, tile_max);
     if (block.job.softcap > 0) {
@@ -332,13 +333,14 @@ bool prepare_tile(Block& block, const Tile& tile, const PanelSight& sight, float
   return !(has_edge || has_others || block.job.mask.data != nullptr) || values_are_finite(block);
 }
 
-void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, const PanelSight& sight) {
-  const std::int64_t begin = std::max(sight.begin - block.first_key, std::int64_t{0});
-  const std::int64_t end = std::min(sight.end, block.last_key) - block.first_key;
+void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count,
+                 const PanelRange& key_range) {
+  const std::int64_t begin = std::max(key_range.begin - block.first_key, std::int64_t{0});
+  const std::int64_t end = std::min(key_range.end, block.last_key) - block.first_key;
   if (begin >= end) return;
   HWY_ALIGN float base[kMostWidth];
   score_tile(block, panel, begin, end);
-  const bool adds_products = prepare_tile(block, {panel, first, count, begin, end}, sight, base);
+  const bool adds_products = prepare_tile(block, {panel, first, count, begin, end}, key_range, base);
   weigh_tile(block, panel, begin, end, base);
   if (block.bias.value_rows > 0) add_row_weights(block, panel, first, count, begin, end);
   if (adds_products) {
@@ -385,13 +387,14 @@ void load_queries(Block& block) {
 #endif
     float* const q = block.q.data() + panel * features * width;
     pack_panel(block.rows.data(), count, features, factor, q);
-    if (block.bias.query_rows > 0) meet_vectors(block, panel, first, count, met_queries_of(block, first, count, q));
+    if (block.bias.query_rows > 0)
+      score_vectors(block, panel, first, count, relative_queries_of(block, first, count, q));
   }
 #if POSENC_MATRIX_16
   if (block.by_matrix) {
     Operands16& o = block.operands;
     o.q_is_finite = std::max(o.q_planes, o.k_planes) == 1 ||
-                    are_finite(o.q.data(), (block.end - block.begin + width - 1) / width * o.q_panel);
+                    all_finite(o.q.data(), (block.end - block.begin + width - 1) / width * o.q_panel);
   }
 #endif
   std::fill(block.accumulator.begin(), block.accumulator.end(), 0.0f);
@@ -410,7 +413,7 @@ void load_keys_16(Block& block, std::int64_t g) {
   Operands16& o = block.operands;
   const AttentionJob& job = block.job;
   const std::int64_t first = block.first_key, last = block.last_key, keys = last - first;
-  if (o.take_kept(block.b * job.k.heads + g, first, last)) return;
+  if (o.reuse_packed(block.b * job.k.heads + g, first, last)) return;
   if (o.k_planes == 1 && can_copy(block, job.k, job.k_rotation)) {
     if (job.k_rotation.cos_sin == nullptr) {
       copy_groups_16(job.k, block.b, g, first, last, o.k_at);
@@ -423,7 +426,7 @@ void load_keys_16(Block& block, std::int64_t g) {
     pack_groups_16(block.rows.data(), keys, block.features, o.depth, o.k_planes, o.k_plane, o.k_at);
   }
   o.k_is_finite = std::max(o.q_planes, o.k_planes) == 1 ||
-                  are_finite(o.k_at, (keys + kMatrixRows - 1) / kMatrixRows * kMatrixRows * o.depth);
+                  all_finite(o.k_at, (keys + kMatrixRows - 1) / kMatrixRows * kMatrixRows * o.depth);
   if (o.blocks > 0) o.kept[static_cast<std::size_t>(first / o.keys)].is_finite = o.k_is_finite;
   if (o.v_planes == 1 && job.v.feature_stride == 1 && job.v.features == block.value_features) {
     const auto row = [&](std::int64_t j) {
@@ -535,34 +538,34 @@ void write_results(Block& block) {
 // The stages of a tile that attend_overlapped calls.
 struct Stages {
   Block& block;
-  const PanelSight* sights;
+  const PanelRange* key_ranges;
 
   void load_block(std::int64_t first, std::int64_t last) const { load_keys(block, first, last); }
   void score(const Tile& tile) const { score_by_element(block, tile.panel, tile.begin, tile.end); }
   bool guess(const Tile& tile, float* HWY_RESTRICT base) const {
-    const PanelSight& sight = sights[tile.panel];
+    const PanelRange& key_range = key_ranges[tile.panel];
     const auto* const slopes = std::get_if<terms::SlopeTiles>(&block.bias.tiles);
     const bool is_plain = (slopes != nullptr || std::holds_alternative<terms::NoTiles>(block.bias.tiles)) &&
                           block.job.softcap == 0 && !block.job.has_masks();
     const bool has_edge =
-        block.first_key + tile.begin < sight.all_begin || block.first_key + tile.end > sight.all_end;
-    const bool are_steps = tile.begin % kMatrixDepth == 0 && tile.end % kMatrixDepth == 0;
-    if (!is_plain || has_edge || !are_steps || !(block.job.scale > 0)) return false;
+        block.first_key + tile.begin < key_range.all_begin || block.first_key + tile.end > key_range.all_end;
+    const bool has_whole_steps = tile.begin % kMatrixDepth == 0 && tile.end % kMatrixDepth == 0;
+    if (!is_plain || has_edge || !has_whole_steps || !(block.job.scale > 0)) return false;
     const float* const row_max = block.row_max.data() + tile.panel * block.width;
     const DF d;
     const VF most = load(row_max, 0);
     if (!hn::AllTrue(d, hn::Ne(most, hn::Set(d, kNone)))) return false;
-    leave_factor(block, tile.begin, tile.end);
+    defer_scale(block, tile.begin, tile.end);
     store(most, base, 0);
     if (slopes == nullptr) return true;
-    const std::int64_t ahead = sight.beside + block.job.places.shift - block.first_key;  // of the first query
-    return sight.is_row && terms::HWY_NAMESPACE::split_slope(*slopes, block.h, ahead, block.width, tile.begin,
-                                                             tile.end, block.slope, base);
+    const std::int64_t ahead = key_range.diagonal + block.job.places.shift - block.first_key;  // of the first query
+    return key_range.is_row && terms::HWY_NAMESPACE::split_slope(*slopes, block.h, ahead, block.width, tile.begin,
+                                                                 tile.end, block.slope, base);
   }
   bool prepare(const Tile& tile, float* base) const {
     block.slope = 0;
-    leave_factor(block, tile.begin, tile.end);
-    return prepare_tile(block, tile, sights[tile.panel], base);
+    defer_scale(block, tile.begin, tile.end);
+    return prepare_tile(block, tile, key_ranges[tile.panel], base);
   }
   void add_seen(const Tile& tile) const {
     add_seen_values(block, tile.panel, tile.first, tile.count, tile.begin, tile.end);
@@ -572,17 +575,17 @@ struct Stages {
 
 void attend_block(Block& block) {
   load_queries(block);
-  PanelSight sights[kLargeQueryBlock / kPanelVectors];
+  PanelRange key_ranges[kLargeQueryBlock / kPanelVectors];
   std::int64_t panels = 0, begin = std::numeric_limits<std::int64_t>::max(), end = 0;
   for (std::int64_t first = block.begin; first < block.end; first += block.width, ++panels) {
-    sights[panels] = sight_of(block, first, std::min(block.width, block.end - first));
-    if (sights[panels].begin == sights[panels].end) continue;
-    begin = std::min(begin, sights[panels].begin);
-    end = std::max(end, sights[panels].end);
+    key_ranges[panels] = key_range_of(block, first, std::min(block.width, block.end - first));
+    if (key_ranges[panels].begin == key_ranges[panels].end) continue;
+    begin = std::min(begin, key_ranges[panels].begin);
+    end = std::max(end, key_ranges[panels].end);
   }
 #if POSENC_OVERLAPS_16
   if (block.by_matrix) {
-    attend_overlapped(block, sights, panels, begin, end, Stages{block, sights});
+    attend_overlapped(block, key_ranges, panels, begin, end, Stages{block, key_ranges});
     write_results(block);
     return;
   }
@@ -593,7 +596,7 @@ void attend_block(Block& block) {
     load_keys(block, key, std::min(key + block.keys, end));
     for (std::int64_t panel = 0; panel < panels; ++panel) {
       const std::int64_t first = block.begin + panel * block.width;
-      attend_tile(block, panel, first, std::min(block.width, block.end - first), sights[panel]);
+      attend_tile(block, panel, first, std::min(block.width, block.end - first), key_ranges[panel]);
     }
   }
   for (std::int64_t panel = 0; panel < panels && block.bias.value_rows > 0; ++panel) add_value_vectors(block, panel);
@@ -635,8 +638,8 @@ void attend_by_blocks(const AttentionJob& job, const ScoreBias& bias) {
   const std::int64_t queries = HWY_DYNAMIC_DISPATCH(queries_of)(job, bias);
   const std::int64_t per_head = (job.q.sequence + queries - 1) / queries;
   // If there are enough heads for all threads, each thread should keep the packed keys of one head.
-  const bool are_many = job.q.batch * job.q.heads / job.group >= 4 * std::int64_t{threads()};
-  const std::int64_t grain = are_many && size_of(job.out.type) == 2 ? per_head * job.group : 1;
+  const bool has_many = job.q.batch * job.q.heads / job.group >= 4 * std::int64_t{threads()};
+  const std::int64_t grain = has_many && size_of(job.out.type) == 2 ? per_head * job.group : 1;
   kernels::cpu::parallel_for(job.q.batch * job.q.heads * per_head, grain, [&](std::int64_t begin, std::int64_t end) {
     HWY_DYNAMIC_DISPATCH(blocks)(job, bias, begin, end);
   });

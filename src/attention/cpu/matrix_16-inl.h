@@ -62,9 +62,9 @@ inline bool is_for_matrix_unit(const AttentionJob& job, const ScoreBias& bias) {
 
 // Large blocks, if there are enough of them for many threads. The number of threads itself must not affect a result.
 inline std::int64_t queries_of_block(const AttentionJob& job, bool by_matrix) {
-  const bool are_many = job.q.batch * job.q.heads * job.q.sequence >= 16 * kLargeQueryBlock;
+  const bool has_many = job.q.batch * job.q.heads * job.q.sequence >= 16 * kLargeQueryBlock;
   const bool share_more = by_matrix || job.k_rotation.cos_sin != nullptr;
-  if (are_many && share_more) return kLargeQueryBlock;
+  if (has_many && share_more) return kLargeQueryBlock;
   return by_matrix ? kMatrixQueryBlock : kQueryBlock;
 }
 
@@ -150,7 +150,7 @@ struct Operands16 {
     return POSENC_OVERLAPS_16 && v_at == v.data() ? v.data() + v_planes * v_plane : v.data();
   }
   // Moves to a block of keys; returns whether it is already packed.
-  bool take_kept(std::int64_t head, std::int64_t first, std::int64_t last) {
+  bool reuse_packed(std::int64_t head, std::int64_t first, std::int64_t last) {
     v_at = next_values(first);
     if (blocks == 0) return false;
     if (head != std::exchange(kept_head, head)) std::fill(kept.begin(), kept.end(), Kept{});
@@ -164,7 +164,7 @@ struct Operands16 {
 };
 
 // Whether a plane is finite throughout. The lower plane of an infinity is 0, and 0 times infinity is NaN.
-inline bool are_finite(const std::uint16_t* bits, std::int64_t count) {
+inline bool all_finite(const std::uint16_t* bits, std::int64_t count) {
   const hn::CappedTag<std::uint16_t, 32> d;
   const auto sign = hn::Set(d, std::uint16_t{0x8000});
   auto largest = hn::Zero(d);
@@ -178,10 +178,10 @@ inline bool are_finite(const std::uint16_t* bits, std::int64_t count) {
 // The same for the packed values of the given number of keys, with zeros past the last.
 inline bool are_values_finite(const std::uint16_t* values, std::int64_t keys, std::int64_t features) {
 #if POSENC_OVERLAPS_16
-  return are_finite(values, (keys + kMatrixDepth - 1) / kMatrixDepth * kMatrixDepth * features);
+  return all_finite(values, (keys + kMatrixDepth - 1) / kMatrixDepth * kMatrixDepth * features);
 #else
   for (std::int64_t f = 0; f < features; f += kMatrixRows) {
-    if (!are_finite(values + f * kKeyBlock, keys * kMatrixRows)) return false;
+    if (!all_finite(values + f * kKeyBlock, keys * kMatrixRows)) return false;
   }
   return true;
 #endif

@@ -99,7 +99,7 @@ template <bool kIsSloped> HWY_NOINLINE bool weigh_and_multiply(Block& block, con
   if (next != nullptr) next_scores.run(weighing);
   if (waiting.panel >= 0) values.run(weighing);
   weighing.finish();
-  if (is_guess && !weighing.are_small()) return false;
+  if (is_guess && !weighing.all_small()) return false;
   weighing.add_to(block.row_sum.data() + tile.panel * width);
   return true;
 }
@@ -107,7 +107,7 @@ template <bool kIsSloped> HWY_NOINLINE bool weigh_and_multiply(Block& block, con
 // The tiles of a block of queries, one block of keys at a time, starting with the last.
 struct TileList {
   const Block& block;
-  const PanelSight* sights;
+  const PanelRange* key_ranges;
   std::int64_t panels, begin, end;
   std::int64_t key = begin < end ? begin + (end - begin - 1) / block.keys * block.keys : -1;  // of the block of keys
   std::int64_t panel = -1;
@@ -118,7 +118,8 @@ struct TileList {
       if (key < begin) return false;
       const std::int64_t first = block.begin + panel * block.width, last_key = std::min(key + block.keys, end);
       tile = {panel, first, std::min(block.width, block.end - first),
-              std::max(sights[panel].begin - key, std::int64_t{0}), std::min(sights[panel].end, last_key) - key};
+              std::max(key_ranges[panel].begin - key, std::int64_t{0}),
+              std::min(key_ranges[panel].end, last_key) - key};
       if (tile.begin < tile.end) return true;
     }
   }
@@ -130,11 +131,11 @@ struct TileList {
 //   guess(tile, base)    whether its scores stay as they are; `base` is then the row maximum so far
 //   prepare(tile, base)  applies position, masks and row maximum; returns whether all weights may be multiplied with values
 //   add_seen(tile)       adds values one by one, if they may not
-template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const PanelSight* sights, std::int64_t panels,
-                                                          std::int64_t begin, std::int64_t end,
+template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const PanelRange* key_ranges,
+                                                          std::int64_t panels, std::int64_t begin, std::int64_t end,
                                                           const Stages& stages) {
   Operands16& o = block.operands;
-  TileList list{block, sights, panels, begin, end};
+  TileList list{block, key_ranges, panels, begin, end};
   Tile tile{}, next{};
   std::int64_t loaded = -1;
   const auto load = [&](std::int64_t key) HWY_ATTR {
@@ -152,8 +153,8 @@ template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const Pa
   while (is_any) {
     const std::int64_t key = list.key;
     if (loaded != key) load(key);
-    const bool are_finite = o.q_is_finite && o.k_is_finite;
-    if (!are_finite) {
+    const bool all_finite = o.q_is_finite && o.k_is_finite;
+    if (!all_finite) {
       stages.score(tile);
     } else if (!is_scored) {
       multiply_alone();
@@ -162,7 +163,7 @@ template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const Pa
     const bool is_block_done = is_any && list.key != key;
     const std::uint16_t* const values = o.v_at;
     // the next block of keys overwrites this one, which a wrong guess would need again
-    const bool guesses = are_finite && !is_block_done && stages.guess(tile, base);
+    const bool guesses = all_finite && !is_block_done && stages.guess(tile, base);
     bool adds_products = guesses || stages.prepare(tile, base);
     if (is_block_done && adds_products) load(list.key);
     is_scored = is_any && loaded == list.key && o.q_is_finite && o.k_is_finite;

@@ -32,14 +32,14 @@ template <class Block> HWY_INLINE std::int64_t row_at(const VectorsByDistance& v
 // A panel of what is multiplied with the vectors: q as for the keys, or packed again if the queries or their factor
 // differ.
 template <class Block>
-const float* met_queries_of(Block& block, std::int64_t first, std::int64_t count, const float* q) {
-  if (!block.has_met_queries) return q;
+const float* relative_queries_of(Block& block, std::int64_t first, std::int64_t count, const float* q) {
+  if (!block.has_relative_queries) return q;
   const AttentionJob& job = block.job;
   const HeadTensor<const void>& x = job.position_queries.data != nullptr ? job.position_queries : job.q;
   load_rows(x, {}, block.b, block.h, first, first + count, block.bias.query_features, block.rows.data());
   pack_panel(block.rows.data(), count, block.bias.query_features, static_cast<float>(job.vector_scale * kLog2E),
-             block.met_queries.data());
-  return block.met_queries.data();
+             block.relative_queries.data());
+  return block.relative_queries.data();
 }
 
 // The rows that the queries of a panel can select. A table may have a row for every distance in a long sequence.
@@ -51,8 +51,8 @@ template <class Block> RowRange rows_of(const Block& block, std::int64_t first, 
   if (block.bias.counts_gates) {  // no count exceeds the number of keys
     std::int64_t most = 0;
     for (std::int64_t i = first; i < first + count; ++i) {
-      const Sight& sight = block.job.sight(block.b, i);
-      most = std::max(most, sight.end - sight.begin);
+      const KeyRange& key_range = block.job.key_range(block.b, i);
+      most = std::max(most, key_range.end - key_range.begin);
     }
     return {0, std::min(all.end, most + 2)};  // and the row above that of an integer count
   }
@@ -62,10 +62,10 @@ template <class Block> RowRange rows_of(const Block& block, std::int64_t first, 
   std::int64_t nearest = std::numeric_limits<std::int64_t>::max(),
                furthest = std::numeric_limits<std::int64_t>::min();
   for (std::int64_t i = first; i < first + count; ++i) {
-    const Sight& sight = block.job.sight(block.b, i);
-    if (sight.begin == sight.end) continue;
-    nearest = std::min(nearest, tokens.distance(block.b, i, sight.begin, 0));
-    furthest = std::max(furthest, tokens.distance(block.b, i, sight.end - 1, 0));
+    const KeyRange& key_range = block.job.key_range(block.b, i);
+    if (key_range.begin == key_range.end) continue;
+    nearest = std::min(nearest, tokens.distance(block.b, i, key_range.begin, 0));
+    furthest = std::max(furthest, tokens.distance(block.b, i, key_range.end - 1, 0));
   }
   const DistanceMap& map = vectors.axes.front();
   const std::int64_t last = terms::last_of(map);
@@ -80,8 +80,8 @@ template <class Block> RowRange rows_of(const Block& block, std::int64_t first, 
   return range;
 }
 
-template <class Block> void meet_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count,
-                                         const float* HWY_RESTRICT q) {
+template <class Block> void score_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count,
+                                          const float* HWY_RESTRICT q) {
   const std::int64_t width = block.width, features = block.bias.query_features;
   const RowRange rows = rows_of(block, first, count);
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
@@ -96,10 +96,10 @@ template <class Block> void meet_vectors(Block& block, std::int64_t panel, std::
       m1 = hn::MulAdd(by, load(q + f * width, 1), m1);
       m2 = hn::MulAdd(by, load(q + f * width, 2), m2);
     }
-    float* const met = block.met.data() + (panel * block.bias.query_rows + row) * width;
-    store(m0, met, 0);
-    store(m1, met, 1);
-    store(m2, met, 2);
+    float* const relative = block.relative.data() + (panel * block.bias.query_rows + row) * width;
+    store(m0, relative, 0);
+    store(m1, relative, 1);
+    store(m2, relative, 2);
   }
 }
 
@@ -109,7 +109,7 @@ template <class Block> void add_vectors(Block& block, std::int64_t panel, std::i
   const std::int64_t width = block.width, rows = block.bias.query_rows, features = block.features;
   const int query_axes = rows > 0 ? static_cast<int>(vectors.for_queries.axes.size()) : 0;
   const int key_axes = block.bias.key_rows > 0 ? static_cast<int>(vectors.for_keys.axes.size()) : 0;
-  const float* met = block.met.data() + panel * rows * width;
+  const float* relative = block.relative.data() + panel * rows * width;
   for (std::int64_t j = begin; j < end; ++j) {
     float* tile = block.bias_tile.data() + j * width;
     const std::int64_t key = block.first_key + j;
@@ -123,7 +123,7 @@ template <class Block> void add_vectors(Block& block, std::int64_t panel, std::i
       float sum = 0;
       for (int axis = 0; axis < query_axes; ++axis) {
         const std::int64_t row = row_at(vectors.for_queries, block, first + i, key, axis);
-        if (row != kNoRow) sum += met[row * width + i];
+        if (row != kNoRow) sum += relative[row * width + i];
       }
       for (int axis = 0; axis < key_axes; ++axis) {
         const std::int64_t row = row_at(vectors.for_keys, block, first + i, key, axis);

@@ -49,22 +49,23 @@ std::string beyond_any_options(const AttentionCall& options) {
   return {};
 }
 
-SightParams sight_params(Call& call, const AttentionJob& job, const AttentionCall& options) {
-  SightParams p{};
+KeyRangeParams key_range_params(Call& call, const AttentionJob& job, const AttentionCall& options) {
+  KeyRangeParams p{};
   p.offset = narrow_of(job.k.sequence - job.q.sequence);
   p.is_causal = options.causal ? 1 : 0;
   p.window = narrow_of(std::min<std::int64_t>(options.window, job.k.sequence + job.q.sequence));
   const bool is_plain =
       options.query_lengths.empty() && options.key_lengths.empty() && options.packed.empty() && options.chunk == 0;
   if (!is_plain) {
-    std::vector<std::int32_t> sights;
-    sights.reserve(3 * job.sights.size());
-    for (const Sight& one : job.sights) {
-      for (const std::int64_t number : {one.begin, one.end, one.beside}) sights.push_back(narrow_of(number));
+    std::vector<std::int32_t> key_ranges;
+    key_ranges.reserve(3 * job.key_ranges.size());
+    for (const KeyRange& one : job.key_ranges) {
+      for (const std::int64_t number : {one.begin, one.end, one.diagonal}) key_ranges.push_back(narrow_of(number));
     }
     // For this call only: lengths grow from step to step.
-    p.sights = static_cast<const std::int32_t*>(call.copied(sights.data(), sights.size() * sizeof(sights[0])));
-    p.batch_stride = job.sight_stride;
+    p.key_ranges =
+        static_cast<const std::int32_t*>(call.copied(key_ranges.data(), key_ranges.size() * sizeof(key_ranges[0])));
+    p.batch_stride = job.key_range_stride;
   }
   if (job.key_mask != nullptr) {
     std::vector<std::uint8_t> mask;
@@ -140,7 +141,7 @@ void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, co
   p.logsumexp = static_cast<float*>(job.logsumexp.data);
   p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
   p.lse_token = job.logsumexp.token_stride;
-  p.sight = sight_params(call, job, options);
+  p.key_range = key_range_params(call, job, options);
   p.bias = bias_params(call, job, options);
   p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
   p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);
@@ -212,7 +213,7 @@ void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inp
   p.logsumexp = static_cast<float*>(job.logsumexp.data);
   p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
   p.lse_token = job.logsumexp.token_stride;
-  p.sight = sight_params(call, job, options);
+  p.key_range = key_range_params(call, job, options);
   p.bias = bias_params(call, job, options);
   p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
   p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);
@@ -254,7 +255,7 @@ void backward_any(Call& call, const AttentionJob& job, const AttentionInputs& in
   p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.d_out = any_tensor(d_out);
   p.dq = any_tensor(gradients.dq), p.dk = any_tensor(gradients.dk), p.dv = any_tensor(gradients.dv);
   p.neg_lse = of_rows.neg_lse, p.delta = of_rows.delta;
-  p.sight = sight_params(call, job, options);
+  p.key_range = key_range_params(call, job, options);
   p.bias = bias_params(call, job, options);
   p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
   p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);

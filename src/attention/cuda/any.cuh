@@ -70,7 +70,7 @@ __device__ __forceinline__ std::int64_t token_offset(const AnyTensor& x, std::in
 }
 /// Not a valid page number.
 constexpr std::int32_t kNoBadPage = 0x7FFFFFFF;
-__device__ __forceinline__ void report_page(const SightParams& p, const AnyTensor& x, std::int32_t bad_page) {
+__device__ __forceinline__ void report_page(const KeyRangeParams& p, const AnyTensor& x, std::int32_t bad_page) {
   if (bad_page != kNoBadPage) [[unlikely]]
     kernels::cuda::report(p.fault, kernels::cuda::Fault::kPage, bad_page, x.page_count);
 }
@@ -113,32 +113,33 @@ template <int kRows, int kFeatures> __device__ __forceinline__ void load_tile(st
   load_tile<kRows, kFeatures>(to, x, batch, head, first, begin, end, mask, unused);
 }
 
-struct Seen {
-  int begin, end, beside;
+struct KeyRange {
+  int begin, end, diagonal;
 };
-__device__ __forceinline__ Seen seen_by(const SightParams& p, std::int64_t batch, int query, int queries, int keys) {
+__device__ __forceinline__ KeyRange key_range_of(const KeyRangeParams& p, std::int64_t batch, int query, int queries,
+                                                 int keys) {
   if (query >= queries) return {0, 0, 0};
-  if (p.sights != nullptr) {
-    const std::int32_t* const at = p.sights + 3 * (batch * p.batch_stride + query);
+  if (p.key_ranges != nullptr) {
+    const std::int32_t* const at = p.key_ranges + 3 * (batch * p.batch_stride + query);
     return {at[0], at[1], at[2]};
   }
-  Seen seen{0, keys, query + p.offset};
+  KeyRange seen{0, keys, query + p.offset};
   if (p.key_lengths != nullptr) {
     const std::int32_t length = p.key_lengths[batch];
     seen.end = static_cast<std::uint32_t>(length) <= static_cast<std::uint32_t>(keys) ? length : 0;
-    seen.beside = query + seen.end - queries;
+    seen.diagonal = query + seen.end - queries;
   }
-  if (p.is_causal != 0 && seen.beside + 1 < seen.end) seen.end = seen.beside + 1;
+  if (p.is_causal != 0 && seen.diagonal + 1 < seen.end) seen.end = seen.diagonal + 1;
   if (p.window > 0) {
-    if (seen.beside - p.window + 1 > seen.begin) seen.begin = seen.beside - p.window + 1;
-    if (seen.beside + p.window < seen.end) seen.end = seen.beside + p.window;
+    if (seen.diagonal - p.window + 1 > seen.begin) seen.begin = seen.diagonal - p.window + 1;
+    if (seen.diagonal + p.window < seen.end) seen.end = seen.diagonal + p.window;
   }
   if (seen.end <= seen.begin) seen.begin = seen.end = 0;
   return seen;
 }
 
-/// Reports a length that is out of range, which seen_by treats as 0.
-__device__ __forceinline__ void check_length(const SightParams& p, std::int64_t batch, int keys) {
+/// Reports a length that is out of range, which key_range_of treats as 0.
+__device__ __forceinline__ void check_length(const KeyRangeParams& p, std::int64_t batch, int keys) {
   if (p.key_lengths == nullptr || kernels::cuda::thread() != 0) return;
   const std::int32_t length = p.key_lengths[batch];
   if (static_cast<std::uint32_t>(length) > static_cast<std::uint32_t>(keys)) [[unlikely]]
@@ -147,16 +148,16 @@ __device__ __forceinline__ void check_length(const SightParams& p, std::int64_t 
 
 /// δ of a query and a key, clamped to 32 bits, which is past the end of every table.
 struct QueryPlace {
-  std::int64_t id;  // the query's id, or beside + shift
+  std::int64_t id;  // the query's id, or diagonal + shift
 };
 __device__ __forceinline__ std::int64_t id_of(const kernels::cuda::PositionParams& p, std::int64_t batch,
                                               std::int64_t token) {
   return p.ids == nullptr ? p.first + token : p.ids[batch * p.batch_stride + token];
 }
 __device__ __forceinline__ QueryPlace place_of(const AnyBiasParams& p, std::int64_t batch, int query, int queries,
-                                               int beside) {
+                                               int diagonal) {
   if (p.kind == kAnyNone || query >= queries) return {0};
-  return {p.by_index != 0 ? beside + p.shift : id_of(p.queries, batch, query)};
+  return {p.by_index != 0 ? diagonal + p.shift : id_of(p.queries, batch, query)};
 }
 __device__ __forceinline__ std::int64_t key_place_of(const AnyBiasParams& p, std::int64_t batch, int key, int keys) {
   if (p.kind == kAnyNone || key >= keys) return 0;
@@ -181,7 +182,7 @@ struct RowBlock {
   int lane, warp, my_row;    // a lane holds rows my_row and my_row + 8
   const std::uint8_t* mask;  // of the keys; null: none
   int lowest, highest;       // no query attends to a key outside
-  Seen seen[2];
+  KeyRange seen[2];
   QueryPlace place[2];
 };
 template <class Params> __device__ __forceinline__ RowBlock row_block_of(const Params& p) {
@@ -193,16 +194,17 @@ template <class Params> __device__ __forceinline__ RowBlock row_block_of(const P
   at.row0 = (p.row_blocks - 1 - static_cast<int>(block() % static_cast<unsigned>(p.row_blocks))) * kAnyRows;
   at.lane = static_cast<int>(thread() % 32), at.warp = static_cast<int>(thread() / 32);
   at.my_row = at.warp * 16 + at.lane / 4;
-  at.mask = p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{at.batch} * p.keys;
+  at.mask = p.key_range.key_mask == nullptr ? nullptr : p.key_range.key_mask + std::int64_t{at.batch} * p.keys;
   return at;
 }
 /// Finds the visible keys, using `limits`, 2 · kAnyRows numbers in shared memory. Called by all threads of the block;
 /// it also synchronizes them, so tiles loaded before the call can be read after it.
 template <class Params> __device__ __forceinline__ void find_keys(const Params& p, int* limits, RowBlock& at) {
   using namespace kernels::cuda;
-  check_length(p.sight, at.batch, p.keys);
+  check_length(p.key_range, at.batch, p.keys);
   if (thread() < kAnyRows) {
-    const Seen seen = seen_by(p.sight, at.batch, at.row0 + static_cast<int>(thread()), p.queries, p.keys);
+    const KeyRange seen =
+        key_range_of(p.key_range, at.batch, at.row0 + static_cast<int>(thread()), p.queries, p.keys);
     limits[thread()] = seen.begin;
     limits[kAnyRows + thread()] = seen.end;
   }
@@ -217,8 +219,8 @@ template <class Params> __device__ __forceinline__ void find_keys(const Params& 
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int query = at.row0 + at.my_row + 8 * r;
-    at.seen[r] = seen_by(p.sight, at.batch, query, p.queries, p.keys);
-    at.place[r] = place_of(p.bias, at.batch, query, p.queries, at.seen[r].beside);
+    at.seen[r] = key_range_of(p.key_range, at.batch, query, p.queries, p.keys);
+    at.place[r] = place_of(p.bias, at.batch, query, p.queries, at.seen[r].diagonal);
   }
 }
 

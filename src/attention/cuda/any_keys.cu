@@ -17,8 +17,8 @@ extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant
   std::uint16_t *const v_rows = k_rows + kAnyRows * kPitch, *const q_rows = v_rows + kAnyRows * kPitch,
                        *const g_rows = q_rows + kQueries * kPitch;
   auto* const begins = reinterpret_cast<int*>(g_rows + kQueries * kPitch);
-  int *const ends = begins + kAnyRows, *const besides = ends + kAnyRows;
-  auto *const lses = reinterpret_cast<float*>(besides + kAnyRows), *const deltas = lses + kAnyRows;
+  int *const ends = begins + kAnyRows, *const diagonals = ends + kAnyRows;
+  auto *const lses = reinterpret_cast<float*>(diagonals + kAnyRows), *const deltas = lses + kAnyRows;
   const Tile<kPitch> k{shared_address(k_rows)}, v{shared_address(v_rows)}, q{shared_address(q_rows)},
       g{shared_address(g_rows)};
 
@@ -28,17 +28,19 @@ extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant
   const int lane = static_cast<int>(thread() % 32), warp = static_cast<int>(thread() / 32);
   const int key0 = key_block * kAnyRows, key1 = key0 + kAnyRows < p.keys ? key0 + kAnyRows : p.keys;
   const std::uint8_t* const mask =
-      p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{batch} * p.keys;
+      p.key_range.key_mask == nullptr ? nullptr : p.key_range.key_mask + std::int64_t{batch} * p.keys;
   load_tile<kAnyRows, kFeatures>(k_rows, p.k, batch, key_head, key0, 0, p.keys, mask);
   load_tile<kAnyRows, kFeatures>(v_rows, p.v, batch, key_head, key0, 0, p.keys, mask);
 
   // Queries that may attend to one of these keys.
   int first = 0, last = p.queries;
-  if (p.sight.sights == nullptr) {
-    if (p.sight.is_causal != 0 && key0 - p.sight.offset > first) first = key0 - p.sight.offset;
-    if (p.sight.window > 0) {
-      if (key0 - p.sight.offset - p.sight.window + 1 > first) first = key0 - p.sight.offset - p.sight.window + 1;
-      if (key1 - 1 - p.sight.offset + p.sight.window < last) last = key1 - 1 - p.sight.offset + p.sight.window;
+  if (p.key_range.key_ranges == nullptr) {
+    if (p.key_range.is_causal != 0 && key0 - p.key_range.offset > first) first = key0 - p.key_range.offset;
+    if (p.key_range.window > 0) {
+      if (key0 - p.key_range.offset - p.key_range.window + 1 > first)
+        first = key0 - p.key_range.offset - p.key_range.window + 1;
+      if (key1 - 1 - p.key_range.offset + p.key_range.window < last)
+        last = key1 - 1 - p.key_range.offset + p.key_range.window;
     }
   }
   const int my_key = key0 + warp * 16 + lane / 4;
@@ -56,8 +58,8 @@ extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant
       int is_seen_at_all = 0;
       if (thread() < kQueries) {
         const int query = query0 + static_cast<int>(thread());
-        const Seen seen = seen_by(p.sight, batch, query, p.queries, p.keys);
-        begins[thread()] = seen.begin, ends[thread()] = seen.end, besides[thread()] = seen.beside;
+        const KeyRange seen = key_range_of(p.key_range, batch, query, p.queries, p.keys);
+        begins[thread()] = seen.begin, ends[thread()] = seen.end, diagonals[thread()] = seen.diagonal;
         lses[thread()] = query < p.queries ? p.neg_lse[rows + query] : 0.0f;
         deltas[thread()] = query < p.queries ? p.delta[rows + query] : 0.0f;
         is_seen_at_all = seen.begin < key1 && seen.end > key0 ? 1 : 0;
@@ -96,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant
           const bool is_seen = is_there[r] && key >= begins[column] && key < ends[column];
           float bias = 0;
           if (p.bias.kind != kAnyNone) {
-            const QueryPlace query = place_of(p.bias, batch, query0 + column, p.queries, besides[column]);
+            const QueryPlace query = place_of(p.bias, batch, query0 + column, p.queries, diagonals[column]);
             bias = bias_of(p.bias, head, place[r] - query.id);
           }
           const float weight = is_seen ? power_of_two(__builtin_fmaf(s[n][e], scale2, bias + lses[column])) : 0.0f;

@@ -20,9 +20,9 @@ struct AnyTensor {
   std::int32_t page_row, page_tokens, page_count;
 };
 
-/// The keys that each query attends to, as in Sight.
-struct SightParams {
-  const std::int32_t* sights;  // [batch or 1, queries, 3]: begin, end, beside; null: computed from what follows
+/// The keys that each query attends to, as in KeyRange.
+struct KeyRangeParams {
+  const std::int32_t* key_ranges;  // [batch or 1, queries, 3]: begin, end, diagonal; null: computed from what follows
   std::int64_t batch_stride;
   std::int32_t offset;              // keys − queries
   std::int32_t is_causal, window;   // window 0: none
@@ -38,7 +38,7 @@ struct AnyBiasParams {
   const float* table;   // [heads, count]: the bias at δ = first, first + 1 …; past an end, the last entry there
   const std::int32_t* rows;  // [count]: the row of the learned table for each
   std::int64_t first, count;
-  std::int32_t by_index;  // δ = key − beside − shift; else the key's id − the query's id
+  std::int32_t by_index;  // δ = key − diagonal − shift; else the key's id − the query's id
   std::int64_t shift;
   kernels::cuda::PositionParams queries, keys;
 };
@@ -47,7 +47,7 @@ struct AnyParams {
   AnyTensor q, k, v, out;
   float* logsumexp;  // null: not wanted
   std::int64_t lse_batch, lse_head, lse_token;
-  SightParams sight;
+  KeyRangeParams key_range;
   AnyBiasParams bias;
   std::int32_t batch, heads, key_heads, queries, keys, row_blocks;
   float scale;
@@ -69,7 +69,7 @@ struct AnyBackwardParams {
   const float *neg_lse, *delta;
   double* sums;  // of the bias's parameters: slopes [heads], a table [heads, sum_rows]; null: not wanted
   std::int32_t sum_rows;
-  SightParams sight;
+  KeyRangeParams key_range;
   AnyBiasParams bias;
   std::int32_t batch, heads, key_heads, queries, keys, row_blocks, key_blocks;
   float scale;
@@ -100,7 +100,7 @@ struct DecodeParams {
   AnyTensor q, k, v, out;
   float* logsumexp;  // null: not wanted
   std::int64_t lse_batch, lse_head, lse_token;
-  SightParams sight;
+  KeyRangeParams key_range;
   AnyBiasParams bias;
   float* part_sums;  // [batch · heads, queries, parts, 2]: the maximum in powers of two, and the sum
   float* parts_out;  // [batch · heads, queries, parts, features]

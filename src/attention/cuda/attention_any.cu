@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_any(const __grid_con
     }
     sync_block();
   }
-  report_page(p.sight, p.k, bad_page);
+  report_page(p.key_range, p.k, bad_page);
 
 #pragma unroll
   for (int r = 0; r < 2; ++r) {

@@ -69,26 +69,26 @@ extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_con
   // In causal attention the longest blocks come first.
   const int row0 = (p.row_blocks - 1 - static_cast<int>(block() % static_cast<unsigned>(p.row_blocks))) * kRows;
   const std::uint8_t* const mask =
-      p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{batch} * p.keys;
-  check_length(p.sight, batch, p.keys);
+      p.key_range.key_mask == nullptr ? nullptr : p.key_range.key_mask + std::int64_t{batch} * p.keys;
+  check_length(p.key_range, batch, p.keys);
   std::int32_t bad_page = kNoBadPage;
   load_rows(q, p.q, batch, head, row0, 0, p.queries, nullptr, bad_page);
 
   int lowest = p.keys, highest = 0;
   for (int row = 0; row < kRows; ++row) {
-    const Seen one = seen_by(p.sight, batch, row0 + row, p.queries, p.keys);
+    const KeyRange one = key_range_of(p.key_range, batch, row0 + row, p.queries, p.keys);
     if (one.begin >= one.end) continue;
     lowest = one.begin < lowest ? one.begin : lowest;
     highest = one.end > highest ? one.end : highest;
   }
-  Seen seen[kOwn];
+  KeyRange seen[kOwn];
   QueryPlace place[kOwn];
   float out[kOwn][kGroups][4] = {}, most[kOwn], sum[kOwn];
 #pragma unroll
   for (int r = 0; r < kOwn; ++r) {
     const int query = row0 + y + 16 * r;
-    seen[r] = seen_by(p.sight, batch, query, p.queries, p.keys);
-    place[r] = place_of(p.bias, batch, query, p.queries, seen[r].beside);
+    seen[r] = key_range_of(p.key_range, batch, query, p.queries, p.keys);
+    place[r] = place_of(p.bias, batch, query, p.queries, seen[r].diagonal);
     most[r] = -__builtin_inff(), sum[r] = 0;
   }
   const float scale2 = p.scale * kAnyLog2e;
@@ -169,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_con
     }
     sync_block();
   }
-  report_page(p.sight, p.k, bad_page);
+  report_page(p.key_range, p.k, bad_page);
 
 #pragma unroll
   for (int r = 0; r < kOwn; ++r) {

@@ -73,12 +73,12 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   const int batch = at / p.key_heads, key_head = at - batch * p.key_heads, per_key = p.heads / p.key_heads;
   const int rows = p.queries * per_key;
   const std::uint8_t* const mask =
-      p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{batch} * p.keys;
+      p.key_range.key_mask == nullptr ? nullptr : p.key_range.key_mask + std::int64_t{batch} * p.keys;
 
-  check_length(p.sight, batch, p.keys);
+  check_length(p.key_range, batch, p.keys);
   // Row r is query r / per_key of the key head's query head r % per_key.
   int head[kGroups], query[kGroups];
-  Seen seen[kGroups];
+  KeyRange seen[kGroups];
   QueryPlace place[kGroups];
   int lowest = p.keys, highest = 0;
 #pragma unroll
@@ -86,17 +86,17 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     const int row = g + 8 * r;
     query[r] = row < rows ? row / per_key : p.queries;
     head[r] = key_head * per_key + (row < rows ? row % per_key : 0);
-    seen[r] = seen_by(p.sight, batch, query[r], p.queries, p.keys);
-    place[r] = place_of(p.bias, batch, query[r], p.queries, seen[r].beside);
+    seen[r] = key_range_of(p.key_range, batch, query[r], p.queries, p.keys);
+    place[r] = place_of(p.bias, batch, query[r], p.queries, seen[r].diagonal);
   }
   // The keys that all rows attend to, and the lowest place of a query: steps within need no check of single keys.
   int inner_begin = 0, inner_end = p.keys;
   std::int64_t least_place = std::int64_t{1} << 60;
   for (int i = 0; i < p.queries; ++i) {
-    const Seen one = seen_by(p.sight, batch, i, p.queries, p.keys);
+    const KeyRange one = key_range_of(p.key_range, batch, i, p.queries, p.keys);
     inner_begin = one.begin > inner_begin ? one.begin : inner_begin;
     inner_end = one.end < inner_end ? one.end : inner_end;
-    const std::int64_t where = place_of(p.bias, batch, i, p.queries, one.beside).id;
+    const std::int64_t where = place_of(p.bias, batch, i, p.queries, one.diagonal).id;
     least_place = where < least_place ? where : least_place;
     if (one.begin >= one.end) continue;
     lowest = one.begin < lowest ? one.begin : lowest;
@@ -295,7 +295,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     }
   }
   asm volatile("cp.async.wait_all;" ::: "memory");
-  report_page(p.sight, p.k, bad_page);
+  report_page(p.key_range, p.k, bad_page);
 
 #pragma unroll
   for (int r = 0; r < kGroups; ++r) {

@@ -94,7 +94,7 @@ void forward_on_host(const AttentionJob& job, const AttentionCall& call, Compute
                 static_cast<std::size_t>(out_bytes + (has_sums ? together * group * job.q.sequence * 4 : 0)));
   std::vector<std::int64_t> query_ids, key_ids;
   for (std::int64_t b = 0; b < batch; ++b) {
-    const Sight seen = job.seen_keys(b);
+    const KeyRange seen = job.visible_keys(b);
     for (std::int64_t h = 0; h < job.k.heads; h += together) {
       const std::int64_t keys = std::min(together, job.k.heads - h), heads = keys * group;
       const auto q = heads_from(job.q, h * group, heads), k = heads_from(job.k, h, keys),

@@ -38,9 +38,9 @@ std::string beyond_options(const AttentionCall& options) {
 std::int64_t origin_of(const AttentionJob& job) { return job.k.sequence - job.q.sequence + job.places.shift; }
 // The highest key − query of a pair that may be visible.
 std::int64_t most_of(const AttentionJob& job, const AttentionCall& options) {
-  const std::int64_t beside = job.k.sequence - job.q.sequence;
-  if (options.causal) return beside;
-  return options.window > 0 ? beside + std::min<std::int64_t>(options.window, kNever / 2) - 1 : kNever;
+  const std::int64_t diagonal = job.k.sequence - job.q.sequence;
+  if (options.causal) return diagonal;
+  return options.window > 0 ? diagonal + std::min<std::int64_t>(options.window, kNever / 2) - 1 : kNever;
 }
 // Whether some query may attend to a key at a distance below 0.
 bool sees_right(const AttentionJob& job, const AttentionCall& options) {
@@ -55,9 +55,9 @@ std::int64_t right_tail_of(const DistanceMap& map) {
 }  // namespace
 
 Band band_of(const AttentionJob& job, const AttentionCall& options) {
-  const std::int64_t beside = job.k.sequence - job.q.sequence;
+  const std::int64_t diagonal = job.k.sequence - job.q.sequence;
   const std::int64_t least =
-      options.window > 0 ? beside - std::min<std::int64_t>(options.window, kNever / 2) + 1 : -kNever;
+      options.window > 0 ? diagonal - std::min<std::int64_t>(options.window, kNever / 2) + 1 : -kNever;
   const auto number = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
   Band band{number(job.q.sequence),
             number(job.k.sequence),

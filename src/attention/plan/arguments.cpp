@@ -131,7 +131,7 @@ HeadTensor<const void> rotated(std::string_view verb, const AttentionBackend& ba
 // k with zeros in place of the keys that no query attends to, which must not be read. If all are visible, k itself.
 ConstTensorView only_seen(const ConstTensorView& k, const AttentionJob& job, AlignedVector<std::byte>& storage) {
   const auto is_whole = [&](std::int64_t b) {
-    const Sight seen = job.seen_keys(b);
+    const KeyRange seen = job.visible_keys(b);
     return seen.begin == 0 && seen.end == job.k.sequence;
   };
   bool all_seen = job.k.pages == nullptr;
@@ -144,7 +144,7 @@ ConstTensorView only_seen(const ConstTensorView& k, const AttentionJob& job, Ali
   kernels::with_type(k.type, [&](auto kind) {
     using T = decltype(kind);
     for (std::int64_t b = 0; b < job.k.batch; ++b) {
-      const Sight seen = job.seen_keys(b);
+      const KeyRange seen = job.visible_keys(b);
       for (std::int64_t h = 0; h < job.k.heads; ++h) {
         for (std::int64_t j = seen.begin; j < seen.end; ++j) {
           const T* const row = job.k.row<T>(b, h, j);
@@ -197,15 +197,15 @@ RowRotation row_rotation_of(std::string_view verb, const AttentionBackend& backe
 bool can_rotate_on_load(const AttentionBackend& backend, const Rotation& form, bool is_rounded,
                         const AttentionJob& job) {
   constexpr std::int64_t kSomeQueries = 64, kManyQueries = 256, kManyHeads = 3;
-  const bool are_few = job.q.sequence >= kSomeQueries && job.q.sequence < kManyQueries;
-  if (is_rounded && size_of(job.k.type) == 2 && are_few && job.group >= kManyHeads) return false;
+  const bool has_few_queries = job.q.sequence >= kSomeQueries && job.q.sequence < kManyQueries;
+  if (is_rounded && size_of(job.k.type) == 2 && has_few_queries && job.group >= kManyHeads) return false;
   return backend.rotates_on_load && job.v.type != DataType::kF64 && job.weights.data == nullptr &&
          form.precision.arithmetic.value_or(DataType::kF32) == DataType::kF32 && form.table.cosines.shape.rank != 3 &&
          is_plain(form);
 }
 
 // Ids are compared by value: that is cheap compared to computing angles, and callers may pass two copies of a list.
-bool are_same(const TokenPositions& a, const TokenPositions& b) {
+bool is_same(const TokenPositions& a, const TokenPositions& b) {
   if (!a.has_ids() && !b.has_ids()) return a.first == b.first;
   if (a.axes != b.axes || a.count != b.count || a.batch_stride != b.batch_stride || a.axis_stride != b.axis_stride ||
       a.on_device || b.on_device) {
@@ -238,14 +238,14 @@ void plan_rotation(const AttentionCall& call, const ConstTensorView& q, Plan& pl
                                    forms.query_pairs, plan.q_cos_sin);
   job.q_rotation.is_rounded = is_rounded;
   if (!with_keys) return;
-  if (are_same(job.places.queries, job.places.keys) && rotation.growth.rates.empty() &&
+  if (is_same(job.places.queries, job.places.keys) && rotation.growth.rates.empty() &&
       job.q.sequence == job.k.sequence) {
     job.k_rotation = job.q_rotation;
   } else {
     std::int64_t tokens = job.k.sequence;
     if (!job.places.keys.has_ids()) {  // a cache may have room for far more than it holds
       tokens = 0;
-      for (std::int64_t b = 0; b < job.k.batch; ++b) tokens = std::max(tokens, job.seen_keys(b).end);
+      for (std::int64_t b = 0; b < job.k.batch; ++b) tokens = std::max(tokens, job.visible_keys(b).end);
     }
     if (tokens == 0) return;
     job.k_rotation = row_rotation_of(call.verb, backend, job.k, tokens, job.places.keys, forms.for_keys,

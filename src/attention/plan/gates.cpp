@@ -20,12 +20,12 @@ bool reads_gates(const AttentionCall& call) { return call.bias != nullptr && inp
 std::int64_t tokens_with_gates(std::string_view verb, const AttentionJob& job, std::int64_t b) {
   std::int64_t tokens = 0;
   for (std::int64_t i = 0; i < job.q.sequence; ++i) {
-    const Sight& sight = job.sight(b, i);
-    if (sight.begin >= sight.end) continue;
-    if (sight.beside < 0 || sight.beside >= job.k.sequence) {
+    const KeyRange& key_range = job.key_range(b, i);
+    if (key_range.begin >= key_range.end) continue;
+    if (key_range.diagonal < 0 || key_range.diagonal >= job.k.sequence) {
       raise(fmt::format("{}: query {} has no gate: the queries are the last of {} tokens", verb, i, job.k.sequence));
     }
-    tokens = std::max({tokens, sight.end, sight.beside + 1});
+    tokens = std::max({tokens, key_range.end, key_range.diagonal + 1});
   }
   return tokens;
 }

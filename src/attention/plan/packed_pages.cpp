@@ -1,4 +1,4 @@
-// Continuous batching: queries of several sequences, one after another, over a paged cache. Each stretch of
+// Continuous batching: queries of several sequences, one after another, over a paged cache. Each group of
 // neighbours with equal numbers of queries is computed as one batch: all decoding sequences together, and each prompt
 // by itself. A batch reads its part of every tensor in place.
 
@@ -13,7 +13,7 @@ namespace posenc::attend {
 namespace {
 
 // `count` sequences from `sequence` on, each with `queries` queries; `first` is the first query of them all.
-struct Stretch {
+struct SequenceGroup {
   std::int64_t sequence, count, first, queries;
 };
 
@@ -21,8 +21,8 @@ struct PackedCall {
   const AttentionCall& whole;
   std::int64_t sequences, tokens, keys, heads;  // keys: the capacity of a sequence
 
-  std::vector<Stretch> stretches() const {
-    std::vector<Stretch> found;
+  std::vector<SequenceGroup> groups() const {
+    std::vector<SequenceGroup> found;
     std::int64_t first = 0;
     for (std::int64_t s = 0; s < sequences; ++s) {
       const std::int64_t queries = whole.packed[static_cast<std::size_t>(s)];
@@ -38,8 +38,8 @@ struct PackedCall {
   }
 };
 
-// [heads, tokens of all, features] as [sequences of the stretch, heads, queries of each, features].
-template <class Void> BasicTensorView<Void> rows_as_batch(const BasicTensorView<Void>& x, const Stretch& part) {
+// [heads, tokens of all, features] as [sequences of the group, heads, queries of each, features].
+template <class Void> BasicTensorView<Void> rows_as_batch(const BasicTensorView<Void>& x, const SequenceGroup& part) {
   BasicTensorView<Void> batch = slice(x, x.shape.rank - 2, part.first, part.count * part.queries);
   const std::int64_t token = x.strides.back(1);
   const bool has_heads = x.shape.rank > 2;
@@ -48,7 +48,7 @@ template <class Void> BasicTensorView<Void> rows_as_batch(const BasicTensorView<
   return batch;
 }
 
-ConstTensorView mask_part(const PackedCall& call, const Stretch& part) {
+ConstTensorView mask_part(const PackedCall& call, const SequenceGroup& part) {
   const ConstTensorView& mask = call.whole.mask;
   if (mask.data == nullptr) return mask;
   check_mask(call.whole.verb, mask, {1, call.heads, call.tokens, call.keys});
@@ -67,7 +67,7 @@ template <class Id> std::span<const Id> ids_part(std::span<const Id> ids, int ax
   return storage;
 }
 
-void set_query_positions(const PackedCall& call, const Stretch& part, PackedPart& made) {
+void set_query_positions(const PackedCall& call, const SequenceGroup& part, PackedPart& made) {
   if (!call.whole.query_positions) return;
   Positions& positions = *made.call.query_positions;
   const std::int64_t ids = std::ssize(positions.ids) + std::ssize(positions.ids_i32);
@@ -87,7 +87,7 @@ void set_query_positions(const PackedCall& call, const Stretch& part, PackedPart
   }
 }
 
-void set_key_positions(const PackedCall& call, const Stretch& part, PackedPart& made) {
+void set_key_positions(const PackedCall& call, const SequenceGroup& part, PackedPart& made) {
   if (!call.whole.key_positions) return;
   Positions& positions = *made.call.key_positions;
   const std::int64_t ids = std::ssize(positions.ids) + std::ssize(positions.ids_i32);
@@ -101,7 +101,7 @@ void set_key_positions(const PackedCall& call, const Stretch& part, PackedPart& 
 }
 
 // The arguments with one row per sequence.
-void set_sequences(const PackedCall& call, const Stretch& part, AttentionCall& own) {
+void set_sequences(const PackedCall& call, const SequenceGroup& part, AttentionCall& own) {
   const auto rows = [&](auto span) {
     const std::int64_t row = std::ssize(span) / call.sequences;
     return span.subspan(static_cast<std::size_t>(part.sequence * row), static_cast<std::size_t>(part.count * row));
@@ -170,7 +170,7 @@ PackedCall checked_call(const AttentionCall& call) {
 std::deque<PackedPart> packed_parts(const AttentionCall& whole) {
   const PackedCall call = checked_call(whole);
   std::deque<PackedPart> parts;
-  for (const Stretch& part : call.stretches()) {
+  for (const SequenceGroup& part : call.groups()) {
     PackedPart& made = parts.emplace_back();
     AttentionCall& own = made.call;
     own = whole;

@@ -100,17 +100,17 @@ void check_ranges(const AttentionCall& call, const AttentionJob& job) {
   check_lengths(call.verb, "key_lengths", call.key_lengths, job.k.sequence);
 }
 
-Sight sight_of(const AttentionCall& call, const Segment& segment, std::int64_t i) {
-  Sight sight;
-  sight.beside = segment.first_key + segment.keys - segment.queries + i;
-  sight.begin = segment.first_key;
-  sight.end = segment.first_key + segment.keys;
-  if (call.causal) sight.end = std::min(sight.end, sight.beside + 1);
+KeyRange key_range_of(const AttentionCall& call, const Segment& segment, std::int64_t i) {
+  KeyRange key_range;
+  key_range.diagonal = segment.first_key + segment.keys - segment.queries + i;
+  key_range.begin = segment.first_key;
+  key_range.end = segment.first_key + segment.keys;
+  if (call.causal) key_range.end = std::min(key_range.end, key_range.diagonal + 1);
   if (call.window > 0) {
     // a window larger than the number of keys has no effect; clamped so that sums stay small
     const std::int64_t window = std::min(call.window, segment.keys + segment.queries);
-    sight.begin = std::max(sight.begin, sight.beside - window + 1);
-    sight.end = std::min(sight.end, sight.beside + window);
+    key_range.begin = std::max(key_range.begin, key_range.diagonal - window + 1);
+    key_range.end = std::min(key_range.end, key_range.diagonal + window);
   }
   if (call.chunk > 0) {
     const std::int64_t ahead = segment.keys - segment.queries, chunk = std::min(call.chunk, kPositionLimit);
@@ -120,11 +120,11 @@ Sight sight_of(const AttentionCall& call, const Segment& segment, std::int64_t i
     const std::int64_t first =
         call.key_positions ? call.key_positions->first : std::max(-ahead, std::int64_t{0}) - segment.first_key;
     const std::int64_t start = position / chunk * chunk - first;
-    sight.begin = std::max(sight.begin, start);
-    sight.end = std::min(sight.end, start + chunk);
+    key_range.begin = std::max(key_range.begin, start);
+    key_range.end = std::min(key_range.end, start + chunk);
   }
-  if (sight.end <= sight.begin) sight.begin = sight.end = segment.first_key;
-  return sight;
+  if (key_range.end <= key_range.begin) key_range.begin = key_range.end = segment.first_key;
+  return key_range;
 }
 
 }  // namespace
@@ -147,13 +147,13 @@ void plan_sights(const AttentionCall& call, bool on_device, AttentionJob& job) {
   // If all sequences are alike, GPU kernels compute the visible keys themselves.
   if (on_device && is_shared && call.packed.empty() && call.chunk == 0) return;
   const std::int64_t rows = is_shared ? 1 : job.q.batch;
-  job.sight_stride = is_shared ? 0 : job.q.sequence;
-  job.sights.resize(static_cast<std::size_t>(rows * job.q.sequence));
+  job.key_range_stride = is_shared ? 0 : job.q.sequence;
+  job.key_ranges.resize(static_cast<std::size_t>(rows * job.q.sequence));
   for (std::int64_t b = 0; b < rows; ++b) {
     each_segment(call, job, b, [&](const Segment& segment) {
       for (std::int64_t i = 0; i < segment.queries; ++i) {
-        job.sights[static_cast<std::size_t>(b * job.q.sequence + segment.first_query + i)] =
-            sight_of(call, segment, i);
+        job.key_ranges[static_cast<std::size_t>(b * job.q.sequence + segment.first_query + i)] =
+            key_range_of(call, segment, i);
       }
     });
   }
@@ -166,7 +166,7 @@ void plan_pages(const AttentionCall& call, Plan& plan) {
   const bool may_skip = call.window > 0 || call.chunk > 0;
   if (may_skip) plan.pages.assign(call.block_table.size(), 0);
   for (std::int64_t b = 0; b < job.k.batch; ++b) {
-    const Sight seen = job.seen_keys(b);
+    const KeyRange seen = job.visible_keys(b);
     for (std::int64_t i = seen.begin / size; i * size < seen.end; ++i) {
       const std::int32_t page = job.k.pages[b * row + i];
       if (page < 0 || page >= job.k.page_count || page >= job.v.page_count) {
@@ -190,7 +190,7 @@ void plan_places(const AttentionCall& call, int axes, bool bounds_keys, Plan& pl
   places.keys.first = std::max(queries - keys, std::int64_t{0});
   places.by_index = axes == 1;
   if (!is_plain) {
-    const std::int64_t rows = job.sight_stride == 0 ? 1 : batch;
+    const std::int64_t rows = job.key_range_stride == 0 ? 1 : batch;
     bool keys_from_0 = call.packed.empty() && !bounds_keys;
     for (std::int64_t b = 0; keys_from_0 && b < rows; ++b) {
       const Segment segment = segment_of(call, job, b);

@@ -66,12 +66,12 @@ struct ContextualGradient {
 
   void add(std::vector<double>& d_scores, std::vector<double>& dq) const {
     const ConstTensorView& table = counted_gates_in(job)->table;
-    const Sight& sight = job.sight(b, i);
+    const KeyRange& key_range = job.key_range(b, i);
     const std::vector<double> products = contextual_rows(job, b, h, i);
     std::vector<double> scores, d_counts(d_scores.size(), 0.0), d_products(products.size(), 0.0);
     score_keys(job, b, h, i, scores);
     double count = 0;
-    for (std::int64_t j = sight.end - 1; j >= sight.begin; --j) {
+    for (std::int64_t j = key_range.end - 1; j >= key_range.begin; --j) {
       const auto key = static_cast<std::size_t>(j);
       count += terms::gate_of(scores[key]);
       const terms::ContextualPlace place = terms::contextual_place(count, std::ssize(products));
@@ -81,7 +81,7 @@ struct ContextualGradient {
       if (!place.is_cut) d_counts[key] = d_scores[key] * (products[above] - products[below]);
     }
     double sum = 0;  // a gate is part of the counts of its own key and all before it
-    for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+    for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
       const auto key = static_cast<std::size_t>(j);
       const double gate = terms::gate_of(scores[key]);
       sum += d_counts[key];
@@ -107,17 +107,17 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
   const terms::Tokens tokens = forward.tokens();
   const DistanceVectors* const vectors = vectors_in(forward);
   const bool has_own_queries = forward.position_queries.data != nullptr;
-  const HeadTensor<const void>& met = has_own_queries ? forward.position_queries : forward.q;
+  const HeadTensor<const void>& relative = has_own_queries ? forward.position_queries : forward.q;
   const ConstTensorView value_table = vectors != nullptr ? table_of(vectors->for_values) : ConstTensorView{};
   double* const d_values = head_of(job.value_vectors, h, job.value_rows * value_features);
   std::vector<double> weights, d_scores, dp(static_cast<std::size_t>(keys)), dq(static_cast<std::size_t>(features));
-  std::vector<double> d_met(static_cast<std::size_t>(has_own_queries ? met.features : 0));
+  std::vector<double> d_relative(static_cast<std::size_t>(has_own_queries ? relative.features : 0));
   for (std::int64_t b = 0; b < forward.q.batch; ++b) {
     for (std::int64_t i = 0; i < forward.q.sequence; ++i) {
       weigh_keys(forward, b, h, i, weights);
-      const Sight& sight = forward.sight(b, i);
+      const KeyRange& key_range = forward.key_range(b, i);
       double mean = 0;
-      for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+      for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
         const auto at_j = static_cast<std::size_t>(j);
         dp[at_j] = 0;
         if (forward.is_hidden(b, h, i, j)) continue;
@@ -138,9 +138,9 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
         mean += weights[at_j] * dp[at_j];
       }
       std::fill(dq.begin(), dq.end(), 0.0);
-      std::fill(d_met.begin(), d_met.end(), 0.0);
+      std::fill(d_relative.begin(), d_relative.end(), 0.0);
       d_scores.assign(weights.size(), 0.0);
-      for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+      for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
         const auto at_j = static_cast<std::size_t>(j);
         if (!forward.is_hidden(b, h, i, j)) d_scores[at_j] = weights[at_j] * (dp[at_j] - mean);
       }
@@ -148,7 +148,7 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
         ContextualGradient{forward, b, h, i, head_of(job.query_vectors, h, job.query_rows * features)}.add(d_scores,
                                                                                                            dq);
       }
-      for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+      for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
         if (forward.is_hidden(b, h, i, j)) continue;
         const double d_score = d_scores[static_cast<std::size_t>(j)];
         const double ds = d_score * cap_slope(forward, b, h, i, j);  // of the score before the softcap
@@ -161,23 +161,23 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
           terms::add_gradient(*forward.bias, {tokens, b, h, i, j}, d_score, sums);
         }
         if (double* const d_sums = job.gate_gradient(b, h)) {
-          d_sums[sight.beside] += d_score;
+          d_sums[key_range.diagonal] += d_score;
           d_sums[j] -= d_score;
         }
         if (vectors != nullptr) {
           const double scaled = forward.vector_scale * ds;
           const bool has_offset = !vectors->query_offsets.empty();
-          VectorGradient{vectors->for_queries, head_of(job.query_vectors, h, job.query_rows * met.features),
-                         has_offset ? vectors->query_offsets.data() + h * met.features : nullptr,
-                         head_of(job.query_offsets, h, met.features)}
-              .add({tokens, b, h, i, j}, scaled, met, h, i, has_own_queries ? d_met.data() : dq.data());
+          VectorGradient{vectors->for_queries, head_of(job.query_vectors, h, job.query_rows * relative.features),
+                         has_offset ? vectors->query_offsets.data() + h * relative.features : nullptr,
+                         head_of(job.query_offsets, h, relative.features)}
+              .add({tokens, b, h, i, j}, scaled, relative, h, i, has_own_queries ? d_relative.data() : dq.data());
           VectorGradient{vectors->for_keys, head_of(job.key_vectors, h, job.key_rows * features)}.add(
               {tokens, b, h, i, j}, scaled, forward.k, g, j, dk_row);
         }
       }
       if (has_own_queries && job.d_position_queries.data != nullptr) {
-        for (std::int64_t f = 0; f < met.features; ++f) {
-          set(job.d_position_queries, b, h, i, f, d_met[static_cast<std::size_t>(f)]);
+        for (std::int64_t f = 0; f < relative.features; ++f) {
+          set(job.d_position_queries, b, h, i, f, d_relative[static_cast<std::size_t>(f)]);
         }
       }
       if (job.dq.data == nullptr) continue;

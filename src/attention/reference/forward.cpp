@@ -94,8 +94,8 @@ double cap_slope(const AttentionJob& job, std::int64_t b, std::int64_t h, std::i
 void score_keys(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
                 std::vector<double>& scores) {
   scores.assign(static_cast<std::size_t>(job.k.sequence), 0.0);
-  const Sight& sight = job.sight(b, i);
-  for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+  const KeyRange& key_range = job.key_range(b, i);
+  for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
     scores[static_cast<std::size_t>(j)] = job.is_hidden(b, h, i, j) ? kNone : score(job, b, h, i, j);
   }
 }
@@ -120,10 +120,10 @@ namespace {
 // Adds the contribution of contextual positions to a query's scores.
 void add_contextual(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
                     std::vector<double>& scores) {
-  const Sight& sight = job.sight(b, i);
+  const KeyRange& key_range = job.key_range(b, i);
   const std::vector<double> products = contextual_rows(job, b, h, i);
   double count = 0;
-  for (std::int64_t j = sight.end - 1; j >= sight.begin; --j) {
+  for (std::int64_t j = key_range.end - 1; j >= key_range.begin; --j) {
     double& x = scores[static_cast<std::size_t>(j)];
     if (x == kNone) continue;  // gate 0 and weight 0
     count += terms::gate_of(x);
@@ -138,38 +138,38 @@ void add_contextual(const AttentionJob& job, std::int64_t b, std::int64_t h, std
 double weigh_keys(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
                   std::vector<double>& weights) {
   score_keys(job, b, h, i, weights);
-  const Sight& sight = job.sight(b, i);
+  const KeyRange& key_range = job.key_range(b, i);
   if (counted_gates_in(job) != nullptr) add_contextual(job, b, h, i, weights);
   double largest = job.sinks != nullptr ? job.sinks[h] : kNone;
   bool is_number = largest == largest;
-  for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+  for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
     const double weight = weights[static_cast<std::size_t>(j)];
     if (weight > largest) largest = weight;
     if (weight != weight) is_number = false;
   }
   if (!is_number) largest = std::numeric_limits<double>::quiet_NaN();
   double sum = job.sinks != nullptr && largest != kNone ? std::exp(job.sinks[h] - largest) : 0.0;
-  for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+  for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
     double& weight = weights[static_cast<std::size_t>(j)];
     weight = largest == kNone ? 0.0 : std::exp(weight - largest);
     sum += weight;
   }
   if (largest == kNone) return kNone;
-  for (std::int64_t j = sight.begin; j < sight.end; ++j) weights[static_cast<std::size_t>(j)] /= sum;
+  for (std::int64_t j = key_range.begin; j < key_range.end; ++j) weights[static_cast<std::size_t>(j)] /= sum;
   return largest + std::log(sum);
 }
 
 void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i) {
   std::vector<double> weights;
   const double logsumexp = weigh_keys(job, b, h, i, weights);
-  const Sight& sight = job.sight(b, i);
+  const KeyRange& key_range = job.key_range(b, i);
   const DistanceVectors* const vectors = vectors_in(job);
   const ConstTensorView value_table = vectors != nullptr ? table_of(vectors->for_values) : ConstTensorView{};
   const bool has_value_vectors = value_table.data != nullptr;
   const terms::Tokens tokens = job.tokens();
   std::vector<double> sums(static_cast<std::size_t>(job.v.features), 0.0);
   with_type(job.v.type, [&](auto kind) {
-    for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+    for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
       if (job.is_hidden(b, h, i, j)) continue;
       const double weight = weights[static_cast<std::size_t>(j)];
       const auto* v = job.v.row<decltype(kind)>(b, h / job.group, j);

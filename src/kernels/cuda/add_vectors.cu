@@ -15,16 +15,16 @@ template <int kCount> __device__ __forceinline__ void make_waves(const AddParams
                                                                  std::int64_t c, float* out) {
   if constexpr (POSENC_SOURCE == 0) {
     const std::int64_t position = position_at(p.positions, b, t, 0, p.fault), first = c / 2;
-    bool are_sure = true;
+    bool all_sure = true;
 #pragma unroll
     for (int j = 0; j < kCount; j += 2) {
       const QuickAngle quick = quick_angle<true>(p.waves, first + j / 2, position);
       const QuickValue one = quick_value(quick, p.quarters[0], p.waves.scale),
                        other = quick_value(quick, p.quarters[1], p.waves.scale);
       out[j] = one.value, out[j + 1] = other.value;
-      are_sure = are_sure & one.is_sure & other.is_sure;
+      all_sure = all_sure & one.is_sure & other.is_sure;
     }
-    if (are_sure) [[likely]]
+    if (all_sure) [[likely]]
       return;
 #pragma unroll
     for (int j = 0; j < kCount; ++j) {

@@ -27,10 +27,10 @@ struct Reach {
 Reach reach_of(const Tokens& tokens) {
   Reach reach;
   bool is_first = true;
-  for (const Sight& sight : std::span(tokens.sights, static_cast<std::size_t>(tokens.sight_count))) {
-    if (sight.begin == sight.end) continue;
-    const std::int64_t low = sight.beside + tokens.places.shift - (sight.end - 1);
-    const std::int64_t high = sight.beside + tokens.places.shift - sight.begin;
+  for (const KeyRange& key_range : std::span(tokens.key_ranges, static_cast<std::size_t>(tokens.sight_count))) {
+    if (key_range.begin == key_range.end) continue;
+    const std::int64_t low = key_range.diagonal + tokens.places.shift - (key_range.end - 1);
+    const std::int64_t high = key_range.diagonal + tokens.places.shift - key_range.begin;
     reach.low = is_first ? low : std::min(reach.low, low);
     reach.high = is_first ? high : std::max(reach.high, high);
     is_first = false;

@@ -43,9 +43,9 @@ template <Lanes kLanes> struct TileOf<GateTiles, kLanes> {
 
   void set_query(std::int64_t to, std::int64_t i) {
     const TilePlace& at = context.at;
-    const Sight& sight = context.tokens.sight(at.b, at.first_query + i);
-    const bool sees_any = sight.begin < sight.end;  // otherwise it may have no gate
-    const auto place = static_cast<std::size_t>(sees_any ? tiles.row(at.b, at.h) + sight.beside : 0);
+    const KeyRange& key_range = context.tokens.key_range(at.b, at.first_query + i);
+    const bool sees_any = key_range.begin < key_range.end;  // otherwise it may have no gate
+    const auto place = static_cast<std::size_t>(sees_any ? tiles.row(at.b, at.h) + key_range.diagonal : 0);
     highs[to] = sees_any ? tiles.highs[place] : 0.0f;
     lows[to] = sees_any ? tiles.lows[place] : 0.0f;
   }

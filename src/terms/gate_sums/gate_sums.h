@@ -21,7 +21,7 @@ template <> struct Term<GateSums> : TermDefaults {
   static BiasInputs inputs(const GateSums&) { return {.log_gates = true}; }
   static double element(const GateSums&, std::int64_t, const Score& at) noexcept {
     const Tokens& tokens = at.tokens;
-    return tokens.gate_sum(at.b, at.h, tokens.sight(at.b, at.i).beside) - tokens.gate_sum(at.b, at.h, at.j);
+    return tokens.gate_sum(at.b, at.h, tokens.key_range(at.b, at.i).diagonal) - tokens.gate_sum(at.b, at.h, at.j);
   }
   static std::optional<GateTiles> tiles(const GateSums&, const Tokens& tokens, const TileExtents& extents);
 };

@@ -44,11 +44,11 @@ template <Lanes kLanes> struct TileOf<SlopeTiles, kLanes> {
 // `ahead`: of the first query, relative to key 0; the queries are beside consecutive keys.
 HWY_INLINE bool split_slope(const SlopeTiles& tiles, std::int64_t h, std::int64_t ahead, std::int64_t queries,
                             std::int64_t begin, std::int64_t end, float& of_key, float* HWY_RESTRICT base) {
-  const bool are_before = ahead >= end - 1, are_after = ahead + queries - 1 <= begin;
-  if (!are_before && !are_after) return false;
+  const bool all_before = ahead >= end - 1, all_after = ahead + queries - 1 <= begin;
+  if (!all_before && !all_after) return false;
   const DF d;
   const float slope = tiles.slopes[static_cast<std::size_t>(h)];
-  of_key = are_before ? slope : -slope;
+  of_key = all_before ? slope : -slope;
   const VF distances = hn::Add(hn::Set(d, static_cast<float>(ahead)), hn::Iota(d, 0.0f));
   store(hn::NegMulAdd(hn::Set(d, of_key), distances, load(base, 0)), base, 0);
   return true;

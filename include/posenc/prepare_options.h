@@ -10,7 +10,7 @@
 namespace posenc {
 
 /// What `prepare` may need, in addition to a scheme's own fields, to make a form.
-struct Situation {
+struct PrepareOptions {
   std::int64_t length = 0;               ///< tokens in the sequence; 0: unknown
   Numerics numerics = Numerics::kExact;  ///< how angles are computed
   Precision precision = {};              ///< the types in which a rotation is computed
@@ -29,7 +29,7 @@ struct Situation {
 // A scheme whose trained numbers are fields also has `template <class Draw> bool draw_trained(Draw&& next)`, which fills
 // empty fields with numbers from next(), so that untrained schemes can be measured.
 
-/// What a scheme uses Situation::length for.
+/// What a scheme uses PrepareOptions::length for.
 enum class LengthNeed : std::uint8_t {
   kNone,
   kDistances,  ///< the form covers the distances 0 to length − 1 (KERPLE, Sandwich)
@@ -40,7 +40,7 @@ enum class LengthNeed : std::uint8_t {
 /// An extent that is taken from the caller's table: the number of features of vectors multiplied with queries and keys.
 inline constexpr std::int64_t kAnyExtent = -1;
 
-/// The shape of the trained table that the caller passes to a scheme (Situation::weights).
+/// The shape of the trained table that the caller passes to a scheme (PrepareOptions::weights).
 struct TrainedTable {
   struct Axis {
     std::string_view
@@ -49,7 +49,7 @@ struct TrainedTable {
     bool operator==(const Axis&) const = default;
   };
   std::vector<Axis> axes = {};     ///< outermost first; empty: the scheme has no trained table
-  bool has_key_weights = false;    ///< there is a second table of this shape (Situation::key_weights)
+  bool has_key_weights = false;    ///< there is a second table of this shape (PrepareOptions::key_weights)
   bool has_value_weights = false;  ///< there is one for values, with as many features as they have (value_weights)
   bool is_optional = false;        ///< the scheme can be prepared without it, from its fields or other tables
   bool operator==(const TrainedTable&) const = default;
