@@ -8,6 +8,7 @@
 
 #include "properties/rows.h"
 #include "properties/trial.h"
+#include "terms/terms.h"
 
 namespace posenc::properties {
 namespace {
@@ -16,21 +17,16 @@ template <class... T> struct Overloaded : T... { using T::operator()...; };
 template <class... T> Overloaded(T...) -> Overloaded<T...>;
 
 std::string_view kind_of(const Form& form) {
+  using Name = std::string_view;
   const auto of_addition = [](const Addition& addition) {
-    return std::visit(Overloaded{[](const Waves&) { return "waves"; }, [](const Rows&) { return "rows"; },
-                                 [](const Lines&) { return "lines"; }},
-                      addition.source);
-  };
-  const auto of_bias = [](const Bias& bias) {
     return std::visit(
-        Overloaded{[](const Slopes&) { return "slopes"; }, [](const DistanceTable&) { return "distance-table"; },
-                   [](const DistanceVectors&) { return "distance-vectors"; },
-                   [](const DistanceRatios&) { return "distance-ratios"; },
-                   [](const GateSums&) { return "gate-sums"; }, [](const CountedGates&) { return "counted-gates"; }},
-        bias.source);
+        Overloaded{[](const Waves&) -> Name { return "waves"; }, [](const Rows&) -> Name { return "rows"; },
+                   [](const Lines&) -> Name { return "lines"; }},
+        addition.source);
   };
-  return std::visit(Overloaded{[](const Nothing&) { return "nothing"; }, of_addition,
-                               [](const Rotation&) { return "rotation"; }, of_bias},
+  return std::visit(Overloaded{[](const Nothing&) -> Name { return "nothing"; }, of_addition,
+                               [](const Rotation&) -> Name { return "rotation"; },
+                               [](const Bias& bias) { return terms::name_of(bias); }},
                     form);
 }
 

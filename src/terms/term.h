@@ -31,7 +31,7 @@ struct CostSizes {
 /// Everything that is special about one kind of bias. Specialised in src/terms/KIND/KIND.h, for every kind in the list
 /// of forms.h; what a kind leaves out is as in TermDefaults. `heads` is always that of the bias.
 ///
-///   name                          what an engine without a kernel for it says
+///   name                          "slopes": for errors of engines that have no kernel for it, and for claims of properties
 ///   check(verb, source, heads)    throws an Error for numbers that do not fit together
 ///   one_head(source, heads, h)    the part that belongs to head h
 ///   element(source, heads, at)    what is added to a score, in double: the definition

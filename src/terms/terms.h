@@ -12,7 +12,7 @@
 
 namespace posenc::terms {
 
-/// "slopes", "tables by distance" …
+/// "slopes", "distance-table" …
 std::string_view name_of(const Bias& bias) noexcept;
 
 /// Checks that a bias is consistent: as many slopes as heads, rows within the table, and so on. `heads` is the

@@ -33,10 +33,10 @@ struct SlopeTiles {
   AlignedVector<float> slopes;  // [heads] −slope · log2 e
 };
 
-/// A table by distance: the biases of one head by x = query position − key position, with constant tails.
+/// A table by distance: the biases of one head by x = query position − key position, values[x − first], with constant
+/// tails.
 struct DistanceRow {
-  AlignedVector<float>
-      values;  // values[x − first], padded with the tails, so that a tile can be read past either end
+  AlignedVector<float> values;  // padded with the tails, so that a tile can be read past either end
   std::int64_t first = 0;
   std::int64_t low = 0, high = 0;  // constant for x ≤ low and for x ≥ high
   float at(std::int64_t x) const noexcept { return values[static_cast<std::size_t>(x - first)]; }

@@ -165,45 +165,64 @@ def target_of(path):
     return match and match[1]
 
 
-def targets_that_see_schemes(before):
-    """The targets of the program in which some object reads the list of schemes or of scalings."""
+def objects_that_see(before, pattern):
+    """The objects that read a header whose path matches."""
     found, name = set(), ""
     for line in run(["ninja", "-t", "deps"], before).splitlines():
         if not line.startswith(" "):
             name = line.partition(":")[0]
-        elif line.endswith(("include/posenc/scheme.h", "include/posenc/schemes/rope_scaling.h")):
-            found.add(target_of(name))
-    linked = {target_of(path) for path in run(["ninja", "-t", "inputs", "posenc_cli"], before).splitlines()
-              if path.endswith(".o")}
-    return found & linked
+        elif re.search(pattern, line):
+            found.add(name)
+    return found
 
 
-def build(tree, before, compiler):
-    """The program, with as little compiling as can be: only what sees the list of schemes, nothing optimised, one unit for
-    each room. The rest comes from the library that is built: the linker takes an object of its only for what nothing else
-    defines, and says so where two define the same."""
+def objects_of(folder, target):
+    return [name for name in run(["ninja", "-t", "inputs", target], folder).splitlines() if name.endswith(".o")]
+
+
+def configure(tree, compiler, *options):
+    """Nothing optimised, one unit for each room."""
     environment = {name: value for name, value in os.environ.items() if name not in ("CXXFLAGS", "CXX")}
     after = tree / "build"
     run(["cmake", "-S", str(tree), "-B", str(after), "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={compiler}",
-         "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DPOSENC_CPU_BACKEND=OFF", "-DPOSENC_CUDA=OFF",
-         "-DPOSENC_ROOM_UNITS=1", "-DPOSENC_LAB=OFF"], tree, environment)
-    # Without the lab, which has a list of its own of what it trains and is a fifth of what would be compiled.
-    left_out = {"posenc_lab", "posenc_cli_lab"}
-    targets = targets_that_see_schemes(before) - {"posenc_cli"} - left_out | {"posenc_cli_without_lab"}
-    objects = [name for name in run(["ninja", "-t", "inputs", "posenc_cli"], after).splitlines()
-               if name.endswith(".o") and target_of(name) in targets | {"posenc_cli"}]
-    if len(objects) < len(targets):
+         "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DPOSENC_CUDA=OFF", "-DPOSENC_ROOM_UNITS=1",
+         "-DPOSENC_LAB=OFF", *options], tree, environment)
+    return after
+
+
+def compile_and_link(after, before, compiler, target, seeing, output, left_out=frozenset()):
+    """Compiles the targets that some of the objects `seeing` belong to, and links `target` as it was, with the new objects in
+    place of theirs. The rest comes from the library that is built: the linker takes an object of its only for what nothing
+    else defines, and says so where two define the same."""
+    old = objects_of(before, target)
+    known = {target_of(name) for name in old}
+    targets = {target_of(name) for name in old if name in seeing} - left_out | {target}
+    # a source that is compiled alone is compiled again only if it sees the change
+    alone = {name for name in old if "/Unity/" not in name and name not in seeing}
+    alone = {name for name in alone if target_of(name) != target}
+    objects = [name for name in objects_of(after, target)
+               if name not in alone and (target_of(name) in targets or target_of(name) not in known)]
+    if len(objects) < len(targets) - 1:
         sys.exit(f"too few objects: {objects} of {sorted(targets)}")
-    run(["ninja", "-j1", *objects], after, environment)
-    # The link of the program as it was, with the new objects in place of those of their targets.
-    link = run(["ninja", "-t", "commands", "posenc_cli"], before).splitlines()[-1]
+    run(["ninja", "-j1", *objects], after)
+    link = next(line for line in reversed(run(["ninja", "-t", "commands", target], before).splitlines()) if " -o " in line)
     words = shlex.split(link.replace("&& :", "").partition("&& ")[2])
     place = words.index("-o")
     rest = [word for word in words[1:place] + words[place + 2:]
-            if not (word.endswith(".o") and target_of(word) in targets | {"posenc_cli"} | left_out)]
-    program = after / "posenc"
-    run([compiler, *(str(after / name) for name in objects), *rest, "-o", str(program)], before)
-    return str(program)
+            if not (word.endswith(".o") and target_of(word) in targets | left_out)]
+    run([compiler, *(str(after / name) for name in objects), *rest, "-o", str(output)], before)
+    return str(output)
+
+
+# Without the lab, which has a list of its own of what it trains and is a fifth of what would be compiled.
+LAB = frozenset({"posenc_lab", "posenc_cli_lab"})
+
+
+def build(tree, before, compiler):
+    """The program, with as little compiling as can be: only what sees the list of schemes."""
+    after = configure(tree, compiler, "-DPOSENC_CPU_BACKEND=OFF")
+    seeing = objects_that_see(before, r"include/posenc/(scheme|schemes/rope_scaling)\.h$")
+    return compile_and_link(after, before, compiler, "posenc_cli", seeing, after / "posenc", LAB)
 
 
 def npy(shape, values):

@@ -356,7 +356,7 @@ void refuse_on_device(const AttentionCall& call) {
     raise(fmt::format("{}: position ids on a GPU must be i64, not i32", call.verb));
   }
   if (call.bias != nullptr && !terms::is_one_of<Slopes, DistanceTable>(*call.bias)) {
-    raise(fmt::format("{}: on cuda there is no kernel for {}", call.verb, terms::name_of(*call.bias)));
+    raise(fmt::format("{}: on cuda there is no kernel for the term {}", call.verb, terms::name_of(*call.bias)));
   }
   if (call.temperature == nullptr && call.inputs.k.type == call.inputs.q.type) return;
   raise(fmt::format("{}: on cuda there is no kernel for a temperature or a cache of another type than q", call.verb));

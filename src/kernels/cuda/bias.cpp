@@ -47,7 +47,7 @@ template <class Job> BiasParams bias_params(Call& call, const Job& job) {
     p.width = static_cast<std::int64_t>(ratios->hidden_weights.size());
     p.least = ratios->least, p.epsilon = ratios->epsilon;
   } else {
-    raise(fmt::format("bias: on cuda there is no kernel for {}", terms::name_of(*job.form)));
+    raise(fmt::format("bias: on cuda there is no kernel for the term {}", terms::name_of(*job.form)));
   }
   return p;
 }

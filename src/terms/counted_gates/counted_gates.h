@@ -29,7 +29,7 @@ inline double gate_of(double x) noexcept {
 
 /// A count needs the scores of all later keys, so engines add it to whole rows of scores, not through element().
 template <> struct Term<CountedGates> : TermDefaults {
-  static constexpr std::string_view name = "gates";
+  static constexpr std::string_view name = "counted-gates";
   static constexpr bool is_in_elements = false;
   static constexpr std::string_view only_attention =
       "contextual positions depend on q and k, so only attention can add them";

@@ -27,7 +27,7 @@ inline double output_of(const DistanceRatios& source, std::size_t head, const au
 }
 
 template <> struct Term<DistanceRatios> : TermDefaults {
-  static constexpr std::string_view name = "learned functions of relative distances";
+  static constexpr std::string_view name = "distance-ratios";
 
   static void check(std::string_view verb, const DistanceRatios& source, std::int64_t heads);
   static DistanceRatios one_head(const DistanceRatios& all, std::int64_t, std::int64_t head);

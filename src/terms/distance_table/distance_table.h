@@ -20,7 +20,7 @@ inline std::int64_t row_of(const DistanceTable& source, const Score& at) noexcep
 }
 
 template <> struct Term<DistanceTable> : TermDefaults {
-  static constexpr std::string_view name = "tables by distance";
+  static constexpr std::string_view name = "distance-table";
 
   static void check(std::string_view verb, const DistanceTable& source, std::int64_t heads);
   static DistanceTable one_head(const DistanceTable& all, std::int64_t heads, std::int64_t head);

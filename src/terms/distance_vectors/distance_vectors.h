@@ -9,7 +9,7 @@ namespace posenc::terms {
 /// Products with q and k enter the scores before the softcap, and vectors are added to values: engines do both, not
 /// through element().
 template <> struct Term<DistanceVectors> : TermDefaults {
-  static constexpr std::string_view name = "vectors by distance";
+  static constexpr std::string_view name = "distance-vectors";
   static constexpr bool is_in_elements = false;
   static constexpr std::string_view only_attention =
       "vectors by distance are multiplied with q and k, so only attention can add them";

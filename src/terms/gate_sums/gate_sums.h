@@ -8,7 +8,7 @@
 namespace posenc::terms {
 
 template <> struct Term<GateSums> : TermDefaults {
-  static constexpr std::string_view name = "gates";
+  static constexpr std::string_view name = "gate-sums";
   static constexpr std::string_view only_attention =
       "gates are an input of attention, so only attention can add their sums";
   static constexpr bool reads_tokens_between = true;
