@@ -28,7 +28,7 @@ struct Tokens {
   std::int64_t key_range_stride = 0;     // 0: the same for every sequence of the batch
   const double* gate_sums = nullptr;  // [batch, heads, keys]: g_0 + … + g_t of each token; null: the bias has none
   std::int64_t heads = 0, keys = 0;   // of gate_sums
-  std::int64_t sight_count = 0;
+  std::int64_t key_range_count = 0;
 
   const KeyRange& key_range(std::int64_t b, std::int64_t i) const noexcept {
     return key_ranges[b * key_range_stride + i];

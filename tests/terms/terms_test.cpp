@@ -36,12 +36,14 @@ Bias ratios() {
 // Tokens at positions 0, 1, 2 …, given as positions or by the places of keys.
 struct Sequence {
   terms::TokenPlaces places;
-  std::vector<terms::Sight> sights;
+  std::vector<terms::KeyRange> key_ranges;
   explicit Sequence(bool by_index) {
     places.by_index = by_index;
-    for (std::int64_t i = 0; i < kTokens; ++i) sights.push_back({0, kTokens, i});
+    for (std::int64_t i = 0; i < kTokens; ++i) key_ranges.push_back({0, kTokens, i});
   }
-  terms::Tokens tokens() const { return {.places = places, .sights = sights.data(), .sight_count = kTokens}; }
+  terms::Tokens tokens() const {
+    return {.places = places, .key_ranges = key_ranges.data(), .key_range_count = kTokens};
+  }
 };
 
 TEST(Terms, ReachIsThatOfMapsAndLengths) {

@@ -27,7 +27,7 @@ struct Reach {
 Reach reach_of(const Tokens& tokens) {
   Reach reach;
   bool is_first = true;
-  for (const KeyRange& key_range : std::span(tokens.key_ranges, static_cast<std::size_t>(tokens.sight_count))) {
+  for (const KeyRange& key_range : std::span(tokens.key_ranges, static_cast<std::size_t>(tokens.key_range_count))) {
     if (key_range.begin == key_range.end) continue;
     const std::int64_t low = key_range.diagonal + tokens.places.shift - (key_range.end - 1);
     const std::int64_t high = key_range.diagonal + tokens.places.shift - key_range.begin;
