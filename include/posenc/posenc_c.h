@@ -329,7 +329,7 @@ typedef struct {
   size_t size;
   const char* part; /* "encoder", "decoder", "vision" …: required if several parts have layer i; NULL: the only one */
   const posenc_prepare_options* prepare; /* the length of the sequence, the numerics, trained tables */
-  const posenc_tensor* sinks;  /* [heads]: the trained logits of a layer with sinks; must outlive the layer */
+  const posenc_tensor* sinks; /* [heads]: the trained logits of a layer with sinks; must outlive the layer */
   int32_t causal; /* 0: as specified by the file; 1 causal, 2 not causal: required if it does not specify */
 } posenc_layer_inputs;
 
