@@ -30,6 +30,8 @@ template <class T> double half_ulp(double x) {
 
 // --- one row: the stated error, in the types of out, other and both logsumexps ---------------------------------------
 
+using Precise = long double;
+
 template <class Out, class Other, class Log, class OtherLog> void expect_error_of_rows() {
   constexpr std::int64_t kRows = 400, kFeatures = 3;
   std::mt19937_64 random(29);
@@ -52,16 +54,18 @@ template <class Out, class Other, class Log, class OtherLog> void expect_error_o
   merge(view(out.data(), {kRows, kFeatures}), view(logs.data(), {kRows}),
         view(std::as_const(other).data(), {kRows, kFeatures}), view(std::as_const(other_logs).data(), {kRows}));
   for (std::size_t row = 0; row < kRows; ++row) {
-    const long double a = logs_before[row], b = other_logs[row], share = 1 / (1 + std::exp(b - a));
-    const long double log = std::max(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
-    const auto log_error = static_cast<double>(std::fabs(logs[row] - log));
+    const auto a = static_cast<Precise>(logs_before[row]), b = static_cast<Precise>(other_logs[row]);
+    const Precise share = 1 / (1 + std::exp(b - a));
+    const Precise log = std::max(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
+    const auto log_error = static_cast<double>(std::fabs(static_cast<Precise>(logs[row]) - log));
     EXPECT_LE(log_error,
               half_ulp<Log>(static_cast<double>(log)) + 0x1p-51 * std::max(1.0, std::fabs(static_cast<double>(log))));
     for (std::size_t f = row * kFeatures; f < (row + 1) * kFeatures; ++f) {
       const double one = numerics::widen(out_before[f]), two = numerics::widen(other[f]);
       // 1 − share would lose what a small share of the other has
-      const long double wanted = share * one + 1 / (1 + std::exp(a - b)) * two;
-      const auto error = static_cast<double>(std::fabs(numerics::widen(out[f]) - wanted));
+      const Precise wanted =
+          share * static_cast<Precise>(one) + 1 / (1 + std::exp(a - b)) * static_cast<Precise>(two);
+      const auto error = static_cast<double>(std::fabs(static_cast<Precise>(numerics::widen(out[f])) - wanted));
       EXPECT_LE(error,
                 half_ulp<Out>(static_cast<double>(wanted)) + 0x1p-50 * std::max(std::fabs(one), std::fabs(two)));
     }
@@ -133,7 +137,8 @@ template <class T> struct Part {
     return largest;
   }
   double log_error(std::size_t row) const {
-    const double log = logsumexp.values[row], wanted = reference.logsumexp.values[row];
+    const auto log = static_cast<double>(logsumexp.values[row]);
+    const double wanted = reference.logsumexp.values[row];
     return log == wanted ? 0 : std::fabs(log - wanted);  // both may be −inf
   }
   double size(std::size_t row) const {
