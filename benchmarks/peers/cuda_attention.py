@@ -3,29 +3,12 @@
 python3 cuda_attention.py     needs PyTorch with CUDA; prints TFLOP/s, each launch after a pause
 """
 
-import statistics
-import time
-
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from timing import median_ms
+
 FEATURES = 128
-
-
-def median_ms(work):
-    times = []
-    for round_number in range(8):
-        time.sleep(0.06)
-        work()
-        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(2_000_000)  # so that the launch from Python does not count
-        before.record()
-        work()
-        after.record()
-        after.synchronize()
-        if round_number > 0:
-            times.append(before.elapsed_time(after))
-    return statistics.median(times)
 
 
 def measure(batch, heads, tokens):
@@ -43,7 +26,7 @@ def measure(batch, heads, tokens):
     operations = 4 * batch * heads * FEATURES * tokens * tokens / 2
     with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
         for what, work, factor in (("attention", forward, 1), ("attention and its gradients", both, 3.5)):
-            milliseconds = median_ms(work)
+            milliseconds = median_ms(work, 2_000_000)
             print(f"cuDNN without position, {what}, bf16 B{batch} S{tokens}: {milliseconds:.4f} ms, "
                   f"{factor * operations / milliseconds / 1e9:.0f} TFLOP/s")
 

@@ -10,8 +10,6 @@ computed in float64. cuDNN has no window and, in torch, no causal mask for fewer
 
 import argparse
 import math
-import statistics
-import time
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -19,6 +17,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import posenc
 import posenc.torch
+from timing import median_ms
 
 BUCKETS, MOST = 32, 128  # T5's
 POSITIONS = ("none", "ALiBi", "T5")
@@ -51,22 +50,6 @@ JOBS = [Job(name, features, *rest) for name, *rest in (("causal", True), ("all k
         for features in (128, 64)]
 JOBS.append(Job("2048 queries over 16384 keys, causal", 128, True, 0, 1, 32, 8, 2048, 16384))
 JOBS.append(Job("2048 queries over 16384 keys, all keys", 128, False, 0, 1, 32, 8, 2048, 16384))
-
-
-def median_ms(work):
-    times = []
-    for round_number in range(8):
-        time.sleep(0.06)
-        work()
-        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(6_000_000)  # so that the launches from Python do not count
-        before.record()
-        work()
-        after.record()
-        after.synchronize()
-        if round_number > 0:
-            times.append(before.elapsed_time(after))
-    return statistics.median(times)
 
 
 def bucket_of(distance, bidirectional):
@@ -157,7 +140,7 @@ def rates(job, works, leaves, table, g, has_table):
     def both():
         torch.autograd.grad(works(), wanted, g)
 
-    return [factor * operations / median_ms(work) / 1e9 for work, factor in ((forward, 1), (both, 3.5))]
+    return [factor * operations / median_ms(work, 6_000_000) / 1e9 for work, factor in ((forward, 1), (both, 3.5))]
 
 
 def measure(job, peers):
