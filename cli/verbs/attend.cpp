@@ -214,6 +214,7 @@ struct FurtherInputs {
     const auto read = [&](const std::string& path, NpyArray& array) -> ConstTensorView {
       if (path.empty()) return {};
       array = load_array(InputArray(path, types));
+      if (array.bytes.empty()) refuse(fmt::format("{}: shape {} has no numbers", path, to_string(array.shape)));
       return array.view();
     };
     weights = read_weights(request, types);

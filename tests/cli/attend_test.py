@@ -219,6 +219,9 @@ class Attend(ProgramTest):
         self.expect(self.run_model(oss, "--sinks", self.path("sinks.npy")), expected)
         self.refused("attend", "--model", self.path("config.json"), *self.names(), "-o", self.path("new.npy"),
                      says="it has sinks, whose trained logits [heads] are missing")
+        self.write("none.npy", npy("f32", (0,), []))
+        self.refused("attend", "--model", self.path("config.json"), *self.names(), "--sinks", self.path("none.npy"), "-o",
+                     self.path("new.npy"), says="none.npy: shape [0] has no numbers")
 
     def test_attention_that_is_not_computed_is_refused(self):
         self.write("config.json", json.dumps({"model_type": "diffllama", "hidden_size": 8, "num_attention_heads": 2,
