@@ -24,8 +24,11 @@ POSITIONS = ("none", "ALiBi", "T5")
 
 
 class Job:
-    def __init__(self, name, features, causal, window=0, batch=4, heads=16, key_heads=16, queries=4096, keys=4096):
+    def __init__(self, name, features, causal, window=0, batch=4, heads=16, key_heads=16, queries=4096, keys=4096, values=None):
         self.name, self.features, self.causal, self.window = f"{name}, D {features}", features, causal, window
+        self.values = values or features
+        if values:
+            self.name += f"/{values}"
         self.batch, self.heads, self.key_heads, self.queries, self.keys = batch, heads, key_heads, queries, keys
 
     def sees(self, i, j):
@@ -38,16 +41,20 @@ class Job:
 
     def tensors(self):
         torch.manual_seed(1)
-        shapes = [(self.heads, self.queries), (self.key_heads, self.keys), (self.key_heads, self.keys), (self.heads, self.queries)]
-        return [torch.randn(self.batch, *shape, self.features, device="cuda", dtype=torch.bfloat16) for shape in shapes]
+        queries, keys = (self.batch, self.heads, self.queries), (self.batch, self.key_heads, self.keys)
+        shapes = [(*queries, self.features), (*keys, self.features), (*keys, self.values), (*queries, self.values)]
+        return [torch.randn(shape, device="cuda", dtype=torch.bfloat16) for shape in shapes]
 
     def operations(self):
         i, j = torch.arange(self.queries, device="cuda")[:, None], torch.arange(self.keys, device="cuda")
-        return 4 * self.batch * self.heads * self.features * int(self.sees(i, j).sum())
+        return 2 * self.batch * self.heads * (self.features + self.values) * int(self.sees(i, j).sum())
 
 
 JOBS = [Job(name, features, *rest) for name, *rest in (("causal", True), ("all keys", False), ("causal, window 1024", True, 1024))
         for features in (128, 64)]
+JOBS += [Job(name, 256, *rest) for name, *rest in (("causal", True, 0, 4, 8, 4), ("all keys", False, 0, 4, 8, 4),
+                                                    ("causal, window 1024", True, 1024, 4, 8, 4))]
+JOBS += [Job(name, 192, causal, values=128) for name, causal in (("causal", True), ("all keys", False))]
 JOBS.append(Job("2048 queries over 16384 keys, causal", 128, True, 0, 1, 32, 8, 2048, 16384))
 JOBS.append(Job("2048 queries over 16384 keys, all keys", 128, False, 0, 1, 32, 8, 2048, 16384))
 
@@ -160,15 +167,16 @@ def measure(job, peers):
             errors = [float((x.double() - y).detach().norm() / y.detach().norm()) for x, y in zip(got, want)]
             print(f"{job.name}, posenc {position}: errors of out, dq, dk, dv " + ", ".join(f"{e:.1e}" for e in errors), flush=True)
             assert max(errors) < 6e-3, errors
+    others = []  # names, and what makes the function to measure
     if "cudnn" in peers and not job.window and not (job.causal and job.queries != job.keys):
-        found["cuDNN", "none"] = rates(job, cudnn_works(job, leaves), leaves, table, g, False)
+        others.append(("cuDNN", "none", lambda position: cudnn_works(job, leaves)))
     if "flex" in peers:
-        for position in POSITIONS:
-            works = flex_works(job, position, leaves, table)
-            try:
-                found["Flex", position] = rates(job, works, leaves, table, g, position == "T5")
-            except Exception as error:
-                print(f"{job.name}, Flex {position}: {str(error).splitlines()[0]}", flush=True)
+        others += [("Flex", position, lambda position: flex_works(job, position, leaves, table)) for position in POSITIONS]
+    for name, position, make in others:
+        try:
+            found[name, position] = rates(job, make(position), leaves, table, g, position == "T5")
+        except Exception as error:
+            print(f"{job.name}, {name} {position}: {str(error).splitlines()[0]}", flush=True)
     cells = [f"{who} {position} {forward:.0f} / {both:.0f}" for (who, position), (forward, both) in found.items()]
     print(f"{job.name}, TFLOP/s forward / with gradients: " + "; ".join(cells), flush=True)
 

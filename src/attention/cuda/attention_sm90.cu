@@ -6,15 +6,19 @@
 // tile and the sums of the previous one are in flight together, and the softmax of one warpgroup overlaps with the
 // products of the other.
 //  - The mask is the initial value of the scores, −inf, and only in tiles at an edge of the band.
-//  - Slopes are part of the exponent's single multiply-add; what is constant along a row cancels. The slope changes its
-//    sign on the diagonal: the tiles there start from the difference.
+//  - Slopes are sixteen more features of q and k, of which three hold the key's column (exact, below 256) in k, and the
+//    slope in q, as three numbers that add up to it: in smaller heads the multiply-adds of the softmax are the limit. In
+//    larger ones slopes are part of the exponent's multiply-add. What is constant along a row cancels. The slope changes
+//    its sign on the diagonal: the tiles there start from the difference.
 //  - A bias by distance is a table from which the bias far to the left is subtracted, so that far tiles have none on the
 //    left and a constant on the right; near tiles start from it as they do from the mask.
 //  - If q is rotated, the three warps beside the one that copies do it in shared memory, one row block ahead.
 //  - The maximum only guards against overflow: it is the first tile's, and stays until a weight exceeds it 2^32 times
 //    (f16: 2^15).
-// POSENC_BIAS is a BiasKind, POSENC_BOTH 1 if a bias may be needed at distances below 0, else 0, POSENC_FEATURES 64 or
-// 128, POSENC_F16 1 for f16 and 0 for bf16.
+//  - Heads of more than 128 features leave room for one row block of q. It is freed as soon as the last scores are
+//    computed, and the next one arrives while the results are written.
+// POSENC_BIAS is a BiasKind, POSENC_BOTH 1 if a bias may be needed at distances below 0, else 0, POSENC_FEATURES and
+// POSENC_VALUES the features of q and k, and of v, POSENC_F16 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/band.cuh"
 #include "attention/cuda/hopper.cuh"
@@ -29,15 +33,24 @@ constexpr float kLn2 = 0.6931471805599453f;
 constexpr float kMostGrowth = POSENC_F16 ? 15 : 32;  // weights are at most two to this power: f16 ends at 65504
 constexpr float kLowest = -0x1p126f;                 // the maximum of a row of which nothing was visible yet
 
+constexpr int kKind = POSENC_BIAS;
 constexpr bool kBoth = POSENC_BOTH != 0;
 
 constexpr int kRotators = 3;     // warps that rotate q
 constexpr int kRotatedRows = 8;  // per warp at a time
 
-template <int kKind, int kFeatures> struct alignas(1024) Shared {
-  std::uint16_t q[2][kFeatures / kPanel][kRowTile][kPanel];
-  std::uint16_t k[kStages][kFeatures / kPanel][kKeyTile][kPanel];
-  std::uint16_t v[kStages][kFeatures / kPanel][kKeyTile][kPanel];
+constexpr int kFeatures = POSENC_FEATURES, kValues = POSENC_VALUES;
+constexpr int kKeys = key_tile_of(kFeatures);  // per tile
+constexpr int kRowBlocks = row_blocks_of(kFeatures);
+
+constexpr bool kSlopesByProduct = kKind == kSlopeBias && adds_slopes_by_product(kFeatures);
+
+struct alignas(1024) Shared {
+  std::uint16_t q[kRowBlocks][kFeatures / kPanel][kRowTile][kPanel];
+  std::uint16_t k[kStages][kFeatures / kPanel][kKeys][kPanel];
+  std::uint16_t v[kStages][kValues / kPanel][kKeys][kPanel];
+  std::uint16_t columns[1][kSlopesByProduct ? kKeys : 0]
+                       [kPanel];  // the sixteen features of k, at the start of a panel
   // The bias by distance of two row blocks; or cosines and sines, twice kRotatedRows rows for each rotator.
   alignas(16) float table[kKind == kRotation ? 2 * kRotators : 2]
                          [kKind == kRotation ? kRotatedRows * kFeatures : kTableSize];
@@ -46,9 +59,9 @@ template <int kKind, int kFeatures> struct alignas(1024) Shared {
       v_empty[kStages], waves_full[2 * kRotators];
 };
 
-#define POSENC_AT(member, slot)                                   \
-  (base + std::uint32_t(__builtin_offsetof(SharedHere, member)) + \
-   std::uint32_t(sizeof(SharedHere::member[0])) * static_cast<std::uint32_t>(slot))
+#define POSENC_AT(member, slot)                               \
+  (base + std::uint32_t(__builtin_offsetof(Shared, member)) + \
+   std::uint32_t(sizeof(Shared::member[0])) * static_cast<std::uint32_t>(slot))
 
 template <int kSize> struct Ring {  // position in a ring of buffers
   int slot = 0;
@@ -68,15 +81,24 @@ __device__ __forceinline__ Work decode(int item, const ForwardParams& p) {
   return {g * p.group + r % size, p.row_blocks - 1 - r / size};
 }
 
+// Row n of the columns: n three times, then zeros; 32 bytes, as the copy engine swizzles them.
+[[maybe_unused]] __device__ __forceinline__ void write_columns(std::uint32_t base) {
+  const int n = static_cast<int>(kernels::cuda::thread());
+  if (n < kKeys) {
+    const std::uint32_t numbers[4] = {pack(float(n), float(n)), pack(float(n), 0), 0, 0}, zeros[4] = {0, 0, 0, 0};
+    const std::uint32_t row = POSENC_AT(columns, 0) + static_cast<std::uint32_t>(n * 128);
+    store_four(row + static_cast<std::uint32_t>((n & 7) << 4), numbers);
+    store_four(row + static_cast<std::uint32_t>((1 ^ (n & 7)) << 4), zeros);
+  }
+  show_to_products();
+}
+
 // One thread: requests work and starts the copies.
-template <int kKind, int kFeatures>
-__device__ __forceinline__ void produce(Shared<kKind, kFeatures>& sm, std::uint32_t base, const ForwardParams& p,
+__device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const ForwardParams& p,
                                         const TensorMap& q_map, const TensorMap& k_map, const TensorMap& v_map) {
-  using SharedHere = Shared<kKind, kFeatures>;
-  constexpr std::uint32_t kTileBytes = kKeyTile * kFeatures * 2,
-                          kTableBytes = kKind == kDistanceBias ? kTableSize * 4 : 0;
+  constexpr std::uint32_t kTableBytes = kKind == kDistanceBias ? kTableSize * 4 : 0;
   const int items = p.batch_heads * p.row_blocks;
-  Ring<2> q;
+  Ring<kRowBlocks> q;
   Ring<kStages> kv;
   // Requests the q of a row block, or signals that none is left.
   const auto ask_for_rows = [&](int item) {
@@ -101,17 +123,17 @@ __device__ __forceinline__ void produce(Shared<kKind, kFeatures>& sm, std::uint3
     const int next = __nvvm_atom_add_gen_i(p.counter, 1);
     const Work w = decode(item, p);
     const int b = w.bh / p.heads, key_head = (w.bh - b * p.heads) / (p.heads / p.key_heads);
-    const TileRange tiles = key_tiles<kRowTile, kKeyTile>(p.band, w.block * kRowTile);
+    const TileRange tiles = key_tiles<kRowTile, kKeys>(p.band, w.block * kRowTile);
     // The next rows are requested after these tiles. If they are to be rotated, they are requested when work on these
     // rows begins, that is, when the first tile has made room for a third.
     const int last = kKind == kRotation ? larger_of(tiles.last - kStages, tiles.first) : tiles.first;
     for (int j = tiles.last; j >= tiles.first; --j, kv.next()) {
       barrier_wait(POSENC_AT(k_empty, kv.slot), kv.phase ^ 1);
-      barrier_expect(POSENC_AT(k_full, kv.slot), kTileBytes);
-      copy_tile(POSENC_AT(k, kv.slot), &k_map, POSENC_AT(k_full, kv.slot), j * kKeyTile, key_head, b);
+      barrier_expect(POSENC_AT(k_full, kv.slot), kKeys * kFeatures * 2);
+      copy_tile(POSENC_AT(k, kv.slot), &k_map, POSENC_AT(k_full, kv.slot), j * kKeys, key_head, b);
       barrier_wait(POSENC_AT(v_empty, kv.slot), kv.phase ^ 1);
-      barrier_expect(POSENC_AT(v_full, kv.slot), kTileBytes);
-      copy_tile(POSENC_AT(v, kv.slot), &v_map, POSENC_AT(v_full, kv.slot), j * kKeyTile, key_head, b);
+      barrier_expect(POSENC_AT(v_full, kv.slot), kKeys * kValues * 2);
+      copy_tile(POSENC_AT(v, kv.slot), &v_map, POSENC_AT(v_full, kv.slot), j * kKeys, key_head, b);
       if (j == last) ask_for_rows(next);
     }
     item = next;
@@ -147,7 +169,7 @@ template <bool kInterleaved> __device__ __forceinline__ void rotate_pairs(std::u
 
 // One of three warps: eight rows of q at a time, every third eight of a tile, a quarter of a row per lane. `waves`
 // are their cosines and sines, in the order of keep_waves (rotate_vectors.cu).
-template <bool kInterleaved, int kFeatures>
+template <bool kInterleaved>
 __device__ __forceinline__ void rotate_rows(std::uint32_t tile, std::uint32_t waves, int lane) {
   const int row = lane / 4, part = lane % 4;
   tile += static_cast<std::uint32_t>(row * 128);
@@ -175,15 +197,13 @@ __device__ __forceinline__ void rotate_rows(std::uint32_t tile, std::uint32_t wa
 
 // Rotates every row block of q in place, one row block ahead of the warpgroups that compute. Cosines and sines are
 // requested two steps before they are needed.
-template <int kKind, int kFeatures> __device__ __forceinline__ void rotate_queries(Shared<kKind, kFeatures>& sm,
-                                                                                   std::uint32_t base,
-                                                                                   const ForwardParams& p) {
-  using SharedHere = Shared<kKind, kFeatures>;
+[[maybe_unused]] __device__ __forceinline__ void rotate_queries(Shared& sm, std::uint32_t base,
+                                                                const ForwardParams& p) {
   constexpr std::uint32_t kBytes = kRotatedRows * kFeatures * 4;
   const int lane = static_cast<int>(kernels::cuda::thread() % 32),
             me = from_lane(static_cast<int>(kernels::cuda::thread() / 32), 0) - 1;
   Ring<2> asked, waves;
-  for (Ring<2> q;; q.next()) {
+  for (Ring<kRowBlocks> q;; q.next()) {
     barrier_wait(POSENC_AT(q_full, q.slot), q.phase);
     const int item = sm.item[q.slot];
     if (item >= 0) {
@@ -205,9 +225,9 @@ template <int kKind, int kFeatures> __device__ __forceinline__ void rotate_queri
         const std::uint32_t tile = POSENC_AT(q, q.slot) + static_cast<std::uint32_t>(row * 128),
                             here = POSENC_AT(table, 2 * me + waves.slot);
         if (p.is_interleaved != 0) {
-          rotate_rows<true, kFeatures>(tile, here, lane);
+          rotate_rows<true>(tile, here, lane);
         } else {
-          rotate_rows<false, kFeatures>(tile, here, lane);
+          rotate_rows<false>(tile, here, lane);
         }
         kernels::cuda::sync_warp();  // all have read what is overwritten now
         ask(row + 2 * kStep);
@@ -220,27 +240,29 @@ template <int kKind, int kFeatures> __device__ __forceinline__ void rotate_queri
 }
 
 // One consumer warpgroup: 64 query rows of each row block.
-template <int kKind, int kFeatures> struct Consumer {
-  using SharedHere = Shared<kKind, kFeatures>;
-  SharedHere& sm;
+struct Consumer {
+  Shared& sm;
   const std::uint32_t base;  // its address
   const ForwardParams& p;
   const int wg, warp, lane;
   const float scale2;  // scale * log2(e): the softmax works in powers of two
 
-  Ring<2> q;
+  Ring<kRowBlocks> q;
   Ring<kStages> k, v;
 
+  static constexpr int kPart = kValues < 128 ? kValues : 128;  // features of v that one product covers
+  static constexpr int kParts = kValues / kPart;
   // A thread holds rows r and r + 8 of its warp's 16. Element 4 n + e of a tile is
   // column 8 n + 2 (lane % 4) + e % 2 of row r + 8 (e / 2).
-  float s[kKeyTile / 2];           // scores, then probabilities
-  float o[kFeatures / 2];          // output
-  std::uint32_t pb[kKeyTile / 4];  // probabilities as std::uint16_t, in the layout of wgmma's A operand
+  float s[kKeys / 2];           // scores, then probabilities
+  float o[kParts][kPart / 2];   // output
+  std::uint32_t pb[kKeys / 4];  // probabilities as std::uint16_t, in the layout of wgmma's A operand
 
   struct Rows {  // what belongs to one row block
     int bh, block;
-    int row;           // this thread's first row
-    float slope2;      // Alibi: slope * log2(e)
+    int row;                    // this thread's first row
+    float slope2;               // Alibi: slope * log2(e)
+    std::uint32_t slope_parts;  // kSlopesByProduct: this thread's part of the sixteen features of q
     float far, right;  // Distance: the bias far to the left, omitted from all scores; what is added far to the right
     float m[2], l[2];  // the maximum in use, in powers of two, and this thread's part of the sum, per row
   };
@@ -255,6 +277,11 @@ template <int kKind, int kFeatures> struct Consumer {
     rows.block = w.block;
     rows.row = w.block * kRowTile + wg * 64 + warp * 16 + (lane >> 2);
     if constexpr (kKind == kSlopeBias) rows.slope2 = p.bias[w.bh % p.heads] * kLog2e;
+    if constexpr (kSlopesByProduct) {
+      const float slope = p.bias[w.bh % p.heads] * reciprocal(p.scale), high = rounded(slope),
+                  middle = rounded(slope - high);
+      rows.slope_parts = (lane & 3) == 0 ? pack(high, middle) : (lane & 3) == 1 ? pack(slope - high - middle, 0) : 0;
+    }
     if constexpr (kKind == kDistanceBias) {
       rows.far = sm.table[q.slot][kTableSize - 1];
       if constexpr (kBoth) rows.right = sm.table[q.slot][0] * scale2;
@@ -268,11 +295,11 @@ template <int kKind, int kFeatures> struct Consumer {
   };
   // The tiles of a row block, from the last to the first.
   __device__ __forceinline__ TileRange tiles_of(const Rows& rows) const {
-    return key_tiles<kRowTile, kKeyTile>(p.band, rows.block * kRowTile);
+    return key_tiles<kRowTile, kKeys>(p.band, rows.block * kRowTile);
   }
   __device__ __forceinline__ Tile tile_of(const Rows& rows, int j) const {
-    return {j * kKeyTile + 2 * (lane & 3),
-            kind_of<kKind, kBoth, 64, kKeyTile>(p.band, rows.block * kRowTile + wg * 64, j * kKeyTile)};
+    return {j * kKeys + 2 * (lane & 3),
+            kind_of<kKind, kBoth, 64, kKeys>(p.band, rows.block * kRowTile + wg * 64, j * kKeys)};
   }
 
   // The initial value of the score accumulator, in units of q.k: near the diagonal, the bias by distance, or what is to
@@ -284,22 +311,22 @@ template <int kKind, int kFeatures> struct Consumer {
       if constexpr (kKind == kDistanceBias) {
         const float* t = &sm.table[q.slot][kTableMiddle + distance];
 #pragma unroll
-        for (int i = 0; i < kKeyTile / 2; ++i) s[i] = t[8 * (i / 2 % 2) - (8 * (i / 4) + i % 2)];
+        for (int i = 0; i < kKeys / 2; ++i) s[i] = t[8 * (i / 2 % 2) - (8 * (i / 4) + i % 2)];
       } else {
         const float twice = 2 * p.bias[rows.bh % p.heads] * reciprocal(p.scale), first = float(distance);
 #pragma unroll
-        for (int i = 0; i < kKeyTile / 2; ++i)
+        for (int i = 0; i < kKeys / 2; ++i)
           s[i] = twice * smaller(first + float(8 * (i / 2 % 2) - (8 * (i / 4) + i % 2)), 0.0f);
       }
     } else if (tile.kind.is_masked) {
 #pragma unroll
-      for (int i = 0; i < kKeyTile / 2; ++i) s[i] = 0;
+      for (int i = 0; i < kKeys / 2; ++i) s[i] = 0;
     }
     if (tile.kind.is_masked) {
       const Columns seen[2] = {visible_keys(p.band, rows.row, tile.col),
                                visible_keys(p.band, rows.row + 8, tile.col)};
 #pragma unroll
-      for (int i = 0; i < kKeyTile / 2; ++i) {
+      for (int i = 0; i < kKeys / 2; ++i) {
         const int column = 8 * (i / 4) + i % 2, r = i / 2 % 2;
         if (column < seen[r].first || column > seen[r].last) s[i] = -__builtin_inff();
       }
@@ -308,28 +335,43 @@ template <int kKind, int kFeatures> struct Consumer {
   }
 
   // S (+)= Q K^T, asynchronous.
-  __device__ __forceinline__ void issue_scores(bool keep) {
+  __device__ __forceinline__ void issue_scores(const Rows& rows, const Tile& tile, bool keep) {
     barrier_wait(POSENC_AT(k_full, k.slot), k.phase);
     const std::uint32_t a = descriptor(POSENC_AT(q, q.slot) + wg * 64 * 128, 16),
                         b = descriptor(POSENC_AT(k, k.slot), 16);
+    // What products read from registers must be there before the fence.
+    const std::uint32_t slope = rows.slope_parts ^ (tile.kind.side == Side::kRight ? 0x80008000u : 0u);
+    std::uint32_t features[4] = {slope, slope, 0, 0};
+    if constexpr (kSlopesByProduct) {
+      for (std::uint32_t& word : features) hide(word);
+    }
     pin(s);
     products_fence();
 #pragma unroll
     for (int kk = 0; kk < kFeatures / 16; ++kk) {
-      const std::uint32_t off =
-          (kk / 4) * (kRowTile * 128 / 16) + (kk % 4) * 2;  // 32 bytes along the panel, the next panel after 64
-      multiply_shared(s, a + off, b + off, keep || kk > 0);
+      // 32 bytes along the panel, the next panel after 64 features
+      const std::uint32_t of_q = (kk / 4) * (kRowTile * 128 / 16) + (kk % 4) * 2,
+                          of_k = (kk / 4) * (kKeys * 128 / 16) + (kk % 4) * 2;
+      multiply_shared(s, a + of_q, b + of_k, keep || kk > 0);
+    }
+    if constexpr (kSlopesByProduct) {
+      multiply_registers_along(s, features, descriptor(POSENC_AT(columns, 0), 16));
     }
     products_commit();
   }
   // O += P V, asynchronous.
   __device__ __forceinline__ void issue_output() {
     barrier_wait(POSENC_AT(v_full, v.slot), v.phase);
-    const std::uint32_t b = descriptor(POSENC_AT(v, v.slot), kKeyTile * 128);
-    pin(o);
+    const std::uint32_t b = descriptor(POSENC_AT(v, v.slot), kKeys * 128);
+    for (auto& part : o) pin(part);
     products_fence();
 #pragma unroll
-    for (int kk = 0; kk < kKeyTile / 16; ++kk) multiply_registers(o, pb + 4 * kk, b + kk * (16 * 128 / 16));
+    for (int kk = 0; kk < kKeys / 16; ++kk) {
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        multiply_registers(o[part], pb + 4 * kk, b + (part * (kPart / kPanel) * kKeys + kk * 16) * (128 / 16));
+      }
+    }
     products_commit();
   }
   __device__ __forceinline__ void release(std::uint32_t bar) {
@@ -343,7 +385,7 @@ template <int kKind, int kFeatures> struct Consumer {
         k.slot, 0);  // already the same in all lanes; tells ptxas, which then keeps descriptors in uniform registers
   }
   __device__ __forceinline__ void output_done() {
-    pin(o);
+    for (auto& part : o) pin(part);
     release(POSENC_AT(v_empty, v.slot));
     v.next();
     v.slot = from_lane(v.slot, 0);
@@ -358,7 +400,8 @@ template <int kKind, int kFeatures> struct Consumer {
   __device__ __forceinline__ Addend addend(const Rows& rows, const Tile& tile) const {
     if constexpr (kKind == kSlopeBias) {
       const int block_row = rows.block * kRowTile;
-      const float start = rows.slope2 * float(tile.col - block_row - p.band.origin);
+      const int col = kSlopesByProduct ? tile.col - 2 * (lane & 3) : tile.col;
+      const float start = rows.slope2 * float(col - block_row - p.band.origin);
       if (tile.kind.side != Side::kRight) return {{start, start}, rows.slope2};
       const float twice = 2 * rows.slope2, in_block = float(rows.row - block_row);
       return {{__builtin_fmaf(twice, in_block, -start), __builtin_fmaf(twice, in_block + 8, -start)}, -rows.slope2};
@@ -367,7 +410,8 @@ template <int kKind, int kFeatures> struct Consumer {
     return {{start, start}, 0.0f};
   }
   __device__ __forceinline__ float add(const Addend& addend, int i, float start) const {
-    return kKind == kSlopeBias ? __builtin_fmaf(addend.slope, float(8 * (i / 4) + i % 2), start) : start;
+    if constexpr (kKind != kSlopeBias || kSlopesByProduct) return start;
+    return __builtin_fmaf(addend.slope, float(8 * (i / 4) + i % 2), start);
   }
 
   // Whether some score is so far above the maximum in use that it must be raised. The maximum only guards against
@@ -375,10 +419,9 @@ template <int kKind, int kFeatures> struct Consumer {
   __device__ __forceinline__ bool outgrown(const Rows& rows, const Addend& bias) const {
     float hi[2] = {s[0], s[2]}, most[2];
 #pragma unroll
-    for (int i = 0; i < kKeyTile / 2; i += 2) hi[i / 2 % 2] = larger(hi[i / 2 % 2], larger(s[i], s[i + 1]));
+    for (int i = 0; i < kKeys / 2; i += 2) hi[i / 2 % 2] = larger(hi[i / 2 % 2], larger(s[i], s[i + 1]));
 #pragma unroll
-    for (int r = 0; r < 2; ++r)
-      most[r] = larger(bias.start[r], add(bias, kKeyTile / 2 - 1, bias.start[r])) - rows.m[r];
+    for (int r = 0; r < 2; ++r) most[r] = larger(bias.start[r], add(bias, kKeys / 2 - 1, bias.start[r])) - rows.m[r];
     return any_lane(larger(__builtin_fmaf(hi[0], scale2, most[0]), __builtin_fmaf(hi[1], scale2, most[1])) >
                     kMostGrowth);
   }
@@ -386,7 +429,7 @@ template <int kKind, int kFeatures> struct Consumer {
   __device__ __forceinline__ void raise(Rows& rows, const Addend& bias, float (&alpha)[2]) {
     float hi[2] = {rows.m[0], rows.m[1]};
 #pragma unroll
-    for (int i = 0; i < kKeyTile / 2; ++i) {
+    for (int i = 0; i < kKeys / 2; ++i) {
       const int r = i / 2 % 2;
       hi[r] = larger(hi[r], __builtin_fmaf(s[i], scale2, add(bias, i, bias.start[r])));
     }
@@ -403,7 +446,7 @@ template <int kKind, int kFeatures> struct Consumer {
   __device__ __forceinline__ void exponentials(Rows& rows, const Addend& bias) {
     const float start[2] = {bias.start[0] - rows.m[0], bias.start[1] - rows.m[1]};
 #pragma unroll
-    for (int i = 0; i < kKeyTile / 2; ++i) {
+    for (int i = 0; i < kKeys / 2; ++i) {
       const int r = i / 2 % 2;
       s[i] = power_of_two(__builtin_fmaf(s[i], scale2, add(bias, i, start[r])));
       rows.l[r] += s[i];
@@ -420,14 +463,16 @@ template <int kKind, int kFeatures> struct Consumer {
   // Only after the wgmma that reads the old probabilities is done; otherwise ptxas serializes all of them (C7513).
   __device__ __forceinline__ void convert() {
 #pragma unroll
-    for (int i = 0; i < kKeyTile / 4; ++i) pb[i] = pack(s[2 * i], s[2 * i + 1]);
+    for (int i = 0; i < kKeys / 4; ++i) pb[i] = pack(s[2 * i], s[2 * i + 1]);
   }
 
   // One more tile of K: S = Q K_j and O += P V_{j+1} are issued together, and the softmax of S overlaps with P V.
-  template <bool kPlain> __device__ __forceinline__ void step(Rows& rows, int j) {
+  // kSide: of a plain tile, all of whose pairs are visible; kNear: any tile.
+  template <Side kSide> __device__ __forceinline__ void step(Rows& rows, int j) {
     hide(j);
-    const Tile tile = kPlain ? Tile{j * kKeyTile + 2 * (lane & 3), {false, Side::kLeft}} : tile_of(rows, j);
-    issue_scores(kPlain ? false : init_scores(rows, tile));
+    constexpr bool kPlain = kSide != Side::kNear;
+    const Tile tile = kPlain ? Tile{j * kKeys + 2 * (lane & 3), {false, kSide}} : tile_of(rows, j);
+    issue_scores(rows, tile, kPlain ? false : init_scores(rows, tile));
     issue_output();
     products_wait<1>();
     scores_done();
@@ -441,7 +486,7 @@ template <int kKind, int kFeatures> struct Consumer {
     convert();
     if (grown) {
 #pragma unroll
-      for (int i = 0; i < kFeatures / 2; ++i) o[i] *= alpha[i / 2 % 2];
+      for (int i = 0; i < kValues / 2; ++i) o[i / (kPart / 2)][i % (kPart / 2)] *= alpha[i / 2 % 2];
     }
   }
 
@@ -458,8 +503,9 @@ template <int kKind, int kFeatures> struct Consumer {
       std::uint16_t* to = static_cast<std::uint16_t*>(p.out) + batch * p.out_batch + head * p.out_head +
                           row * p.out_token + 2 * (lane & 3);
 #pragma unroll
-      for (int n = 0; n < kFeatures / 8; ++n) {
-        *reinterpret_cast<std::uint32_t*>(to + 8 * n) = pack(o[4 * n + 2 * r] * inv, o[4 * n + 2 * r + 1] * inv);
+      for (int n = 0; n < kValues / 8; ++n) {
+        const float* const from = &o[n / (kPart / 8)][4 * (n % (kPart / 8)) + 2 * r];
+        *reinterpret_cast<std::uint32_t*>(to + 8 * n) = pack(from[0] * inv, from[1] * inv);
       }
       if (p.logsumexp != nullptr && (lane & 3) == 0) {
         float shift = 0;  // omitted from the bias because it is constant along the row
@@ -472,53 +518,88 @@ template <int kKind, int kFeatures> struct Consumer {
   }
   __device__ __forceinline__ void clear_output() {
 #pragma unroll
-    for (int i = 0; i < kFeatures / 2; ++i) o[i] = 0;
+    for (int i = 0; i < kValues / 2; ++i) o[i / (kPart / 2)][i % (kPart / 2)] = 0;
+  }
+
+  // The first tile of a row block, alone or while the last sums of the previous one are in flight.
+  template <bool kBeside> __device__ __forceinline__ void start(Rows& rows) {
+    const Tile tile = tile_of(rows, tiles_of(rows).last);
+    issue_scores(rows, tile, init_scores(rows, tile));
+    if constexpr (kBeside) issue_output();
+    products_wait<kBeside ? 1 : 0>();
+    scores_done();
+    first_softmax(rows, tile);
+    if constexpr (kBeside) {
+      products_wait<0>();
+      output_done();
+    }
+    convert();
+  }
+  // The other tiles of a row block, from right to left. Runs of plain tiles have loops of their own, for which the
+  // assembler finds better code than for one loop; without a bias and with 64 features it is the other way round.
+  __device__ __forceinline__ void go_on(Rows& rows) {
+    const int query0 = rows.block * kRowTile + wg * 64;
+    const TileRange tiles = tiles_of(rows), left = plain_key_tiles<64, kKeys>(p.band, query0);
+    int j = tiles.last - 1;
+    if constexpr (kKind == kNoBias && kFeatures == 64) {
+#pragma unroll 1
+      for (; j >= tiles.first; --j) {
+        if (j >= left.first && j <= left.last) {
+          step<Side::kLeft>(rows, j);
+        } else {
+          step<Side::kNear>(rows, j);
+        }
+      }
+      return;
+    }
+    if constexpr (kBoth) {
+      const TileRange right = plain_right_key_tiles<64, kKeys>(p.band, query0);
+      const int first = larger_of(tiles.first, right.first);
+#pragma unroll 1
+      for (; j >= tiles.first && j > right.last; --j) step<Side::kNear>(rows, j);
+#pragma unroll 1
+      for (; j >= first; --j) step<Side::kRight>(rows, j);
+    }
+    const int first = larger_of(tiles.first, left.first);
+#pragma unroll 1
+    for (; j >= tiles.first && j > left.last; --j) step<Side::kNear>(rows, j);
+#pragma unroll 1
+    for (; j >= first; --j) step<Side::kLeft>(rows, j);
+#pragma unroll 1
+    for (; j >= tiles.first; --j) step<Side::kNear>(rows, j);
+  }
+  __device__ __forceinline__ void free_queries() {
+    release(POSENC_AT(q_empty, q.slot));
+    q.next();
+  }
+  __device__ __forceinline__ void finish(const Rows& rows) {
+    issue_output();
+    products_wait<0>();
+    output_done();
+    write(rows);
   }
 
   __device__ __forceinline__ void run() {
     Rows rows;
     if (!take(rows)) return;
-    const Tile first = tile_of(rows, tiles_of(rows).last);
-    issue_scores(init_scores(rows, first));
-    products_wait<0>();
-    scores_done();
-    first_softmax(rows, first);
-    convert();
-    clear_output();
+    start<false>(rows);
     for (;;) {
-      const TileRange tiles = tiles_of(rows),
-                      plain = plain_key_tiles<64, kKeyTile>(p.band, rows.block * kRowTile + wg * 64);
-#pragma unroll 1
-      for (int j = tiles.last - 1; j >= tiles.first; --j) {
-        if (j >= plain.first && j <= plain.last) {
-          step<true>(rows, j);
-        } else {
-          step<false>(rows, j);
-        }
-      }
-      release(POSENC_AT(q_empty, q.slot));
-      q.next();
-
-      // The last P V of these rows overlaps with the first Q K^T of the next.
-      Rows next;
-      if (!take(next)) break;
-      const Tile tile = tile_of(next, tiles_of(next).last);
-      issue_scores(init_scores(next, tile));
-      issue_output();
-      products_wait<1>();
-      scores_done();
-      first_softmax(next, tile);
-      products_wait<0>();
-      output_done();
-      convert();
-      write(rows);
       clear_output();
+      go_on(rows);
+      free_queries();
+      Rows next;
+      if constexpr (kRowBlocks == 1) {
+        finish(rows);
+        if (!take(next)) return;
+        start<false>(next);
+      } else {  // the last P V of these rows overlaps with the first Q K^T of the next
+        if (!take(next)) break;
+        start<true>(next);
+        write(rows);
+      }
       rows = next;
     }
-    issue_output();
-    products_wait<0>();
-    output_done();
-    write(rows);
+    finish(rows);
   }
 };
 
@@ -527,13 +608,11 @@ template <int kKind, int kFeatures> struct Consumer {
 extern "C" __global__ void __launch_bounds__(384, 1)
     attention_sm90(const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap k_map,
                    const __grid_constant__ TensorMap v_map, const __grid_constant__ ForwardParams p) {
-  constexpr int kKind = POSENC_BIAS, kFeatures = POSENC_FEATURES;
-  static_assert(sizeof(Shared<kKind, kFeatures>) + 1024 == forward_shared_bytes(kKind, kFeatures));
+  static_assert(sizeof(Shared) + 1024 == forward_shared_bytes(kKind, kFeatures, kValues));
   extern __shared__ std::uint8_t raw[];
   const std::uint32_t base = (shared_address(raw) + 1023) & ~1023u;
   // Moved by addition, so that the compiler still knows that it points to shared memory.
-  using SharedHere = Shared<kKind, kFeatures>;
-  auto& sm = *reinterpret_cast<SharedHere*>(raw + (base - shared_address(raw)));
+  auto& sm = *reinterpret_cast<Shared*>(raw + (base - shared_address(raw)));
   if (kernels::cuda::thread() == 0) {
     constexpr int kWarps = 8;  // each computing warp signals when it is done with a buffer
     for (int i = 0; i < 2; ++i) {
@@ -547,6 +626,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
+  if constexpr (kSlopesByProduct) write_columns(base);
   kernels::cuda::sync_block();
   const int role = from_lane(static_cast<int>(kernels::cuda::thread() / 128), 0);
 #if POSENC_OVERLAPS
@@ -556,7 +636,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   constexpr int kForCopies = kKind == kRotation ? 56 : 40, kForProducts = kKind == kRotation ? 224 : 232;
   if (role == 0) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kForCopies));
-    if (kernels::cuda::thread() == 0) produce<kKind>(sm, base, p, q_map, k_map, v_map);
+    if (kernels::cuda::thread() == 0) produce(sm, base, p, q_map, k_map, v_map);
     if constexpr (kKind == kRotation) {
       if (kernels::cuda::thread() >= 32) rotate_queries(sm, base, p);
     }
@@ -567,7 +647,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     // With 64 features the multiply-adds of the softmax are the limit, and those that read a uniform register take longer;
     // with 128, registers are.
     const float scale2 = p.scale * kLog2e, own = kFeatures == 64 ? for_each_lane(scale2, lane, p.heads) : scale2;
-    Consumer<kKind, kFeatures> c{sm, base, p, role - 1, warp, lane, own};
+    Consumer c{sm, base, p, role - 1, warp, lane, own};
     c.run();
   }
 }

@@ -25,6 +25,7 @@ float* borrow_floats(Call& call, std::int64_t count) {
 std::string beyond_backward(const AttentionJob& job, const AttentionCall& options,
                             const HeadTensor<const void>& d_out, const DeviceGradients& gradients) {
   if (std::string why = beyond_hopper(job, options); !why.empty()) return why;
+  if (job.q.features > 128) return "64 or 128 features";
   const auto is_whole = [](const HeadTensor<void>& x) { return x.data == nullptr || has_whole_rows(x); };
   if (!has_whole_rows(d_out) || !is_whole(gradients.dq) || !is_whole(gradients.dk) || !is_whole(gradients.dv)) {
     return "contiguous features, aligned to 16 bytes";
@@ -132,7 +133,7 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
                      const DeviceGradients& gradients) {
   const auto* const bias = std::get_if<Bias>(options.position);
   const Band band = band_of(job, options);
-  const PositionParts position = bias != nullptr ? parts_of(call, *bias, job, band) : PositionParts{};
+  const PositionParts position = bias != nullptr ? parts_of(call, *bias, job, !band.is_one_sided()) : PositionParts{};
   const auto [q, k, scale] = ready_of(call, job, inputs, options);
 
   const std::int64_t tiles = (q.sequence + kQueryTile - 1) / kQueryTile, padded = tiles * kQueryTile;

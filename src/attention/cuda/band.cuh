@@ -37,7 +37,13 @@ template <int kQueries, int kKeys> __device__ __forceinline__ TileRange plain_ke
   return {tile_above<kKeys>(query0 + kQueries - 1 + b.least),
           smaller_of(tile_below<kKeys>(query0 + most - (kKeys - 1)), tile_below<kKeys>(b.keys) - 1)};
 }
-/// The same of the query tiles, for kKeys keys from key0 on.
+/// The same far to the right, at distances of −right_tail and below.
+template <int kQueries, int kKeys>
+__device__ __forceinline__ TileRange plain_right_key_tiles(const Band& b, int query0) {
+  return {tile_above<kKeys>(query0 + kQueries - 1 + larger_of(b.least, b.origin + b.right_tail)),
+          smaller_of(tile_below<kKeys>(query0 + b.most - (kKeys - 1)), tile_below<kKeys>(b.keys) - 1)};
+}
+/// plain_key_tiles of the query tiles, for kKeys keys from key0 on.
 template <int kQueries, int kKeys> __device__ __forceinline__ TileRange plain_query_tiles(const Band& b, int key0) {
   const int most = smaller_of(b.most, b.origin - b.tail);
   return {key0 + kKeys <= b.keys ? tile_above<kQueries>(key0 + kKeys - 1 - most) : kNever,

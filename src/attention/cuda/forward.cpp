@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "attention/cuda/any.h"
@@ -15,26 +16,31 @@ namespace {
 
 using namespace kernels::cuda;
 
-constexpr std::string_view kNames[2][6][2] = {
-    {{"attention_sm90_bf16_none_64", "attention_sm90_bf16_none_128"},
-     {"attention_sm90_bf16_slopes_64", "attention_sm90_bf16_slopes_128"},
-     {"attention_sm90_bf16_distances_64", "attention_sm90_bf16_distances_128"},
-     {"attention_sm90_bf16_rotation_64", "attention_sm90_bf16_rotation_128"},
-     {"attention_sm90_bf16_slopes_both_64", "attention_sm90_bf16_slopes_both_128"},
-     {"attention_sm90_bf16_distances_both_64", "attention_sm90_bf16_distances_both_128"}},
-    {{"attention_sm90_f16_none_64", "attention_sm90_f16_none_128"},
-     {"attention_sm90_f16_slopes_64", "attention_sm90_f16_slopes_128"},
-     {"attention_sm90_f16_distances_64", "attention_sm90_f16_distances_128"},
-     {"attention_sm90_f16_rotation_64", "attention_sm90_f16_rotation_128"},
-     {"attention_sm90_f16_slopes_both_64", "attention_sm90_f16_slopes_both_128"},
-     {"attention_sm90_f16_distances_both_64", "attention_sm90_f16_distances_both_128"}}};
+// By type, PositionParts::variant and size. Larger heads have fewer variants: see forward.
+constexpr std::size_t kSizes = std::size(kHopperSizes);
+const std::string& name_of(std::size_t type, std::size_t variant, std::size_t size) {
+  static const auto names = [] {
+    constexpr std::string_view kTypes[] = {"bf16", "f16"},
+                               kVariants[] = {"none",     "slopes",      "distances",
+                                              "rotation", "slopes_both", "distances_both"};
+    std::array<std::array<std::array<std::string, kSizes>, 6>, 2> all;
+    for (std::size_t t = 0; t < 2; ++t) {
+      for (std::size_t n = 0; n < 6; ++n) {
+        for (std::size_t m = 0; m < kSizes; ++m)
+          all[t][n][m] = fmt::format("attention_sm90_{}_{}_{}", kTypes[t], kVariants[n], kHopperSizes[m].features);
+      }
+    }
+    return all;
+  }();
+  return names[type][variant][size];
+}
 
 // Whether the kernel can rotate q as it is loaded: all features, in a layout that does not change, by exact angles at
 // the same positions as the keys.
 bool rotates_inside(const Rotation& form, const AttentionJob& job) {
   const TokenPositions &queries = job.places.queries, &keys = job.places.keys;
-  return !has_table(form) && 2 * pairs_of(form) == job.q.features && form.first_dim == 0 && form.blocks == 1 &&
-         (form.layout == PairLayout::kHalves || form.layout == PairLayout::kInterleaved) &&
+  return job.q.features <= 128 && !has_table(form) && 2 * pairs_of(form) == job.q.features && form.first_dim == 0 &&
+         form.blocks == 1 && (form.layout == PairLayout::kHalves || form.layout == PairLayout::kInterleaved) &&
          form.growth.rates.empty() && form.float32_angles.factors.empty() &&
          kernels::arithmetic_type(form, job.q.type) == DataType::kF32 &&
          kernels::table_type(form, DataType::kF32) == DataType::kF32 && !queries.has_ids() && !keys.has_ids() &&
@@ -96,7 +102,9 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   const auto* const bias = std::get_if<Bias>(options.position);
   ForwardParams p{};
   p.band = band_of(job, options);
-  PositionParts position = bias != nullptr ? parts_of(call, *bias, job, p.band) : PositionParts{};
+  // For more than 128 features there are only the kernels for both sides, which lose little on one.
+  const bool both = !p.band.is_one_sided() || job.q.features > 128;
+  PositionParts position = bias != nullptr ? parts_of(call, *bias, job, both) : PositionParts{};
   p.counter = zero_counters(call);  // before the rotation, so that attention follows it directly
   p.row_blocks = static_cast<std::int32_t>((job.q.sequence + kRowTile - 1) / kRowTile);
   QueriesAndKeys ready{job.q, job.k, job.scale};
@@ -124,14 +132,16 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   // Heads are grouped so that their keys and values fit in the cache together.
   constexpr std::int64_t kCache = std::int64_t{32} << 20;
   p.group = 1;
-  while (p.group * 8 * k.sequence * q.features <= kCache && p.group < p.batch_heads) p.group *= 2;
+  while (p.group * 4 * k.sequence * (q.features + v.features) <= kCache && p.group < p.batch_heads) p.group *= 2;
 
-  static KernelSlot slots[2][6][2];
-  const std::size_t type = q.type == DataType::kF16 ? 1 : 0, size = q.features == 128 ? 1 : 0;
-  const Function function = kernel(kNames[type][position.variant()][size], slots[type][position.variant()][size]);
-  const int shared = forward_shared_bytes(position.kind, static_cast<int>(q.features));
+  static KernelSlot slots[2][6][kSizes];
+  const std::size_t type = q.type == DataType::kF16 ? 1 : 0, variant = position.variant(),
+                    size = static_cast<std::size_t>(hopper_size_of(q.features, v.features));
+  const Function function = kernel(name_of(type, variant, size), slots[type][variant][size]);
+  const int features = number(q.features), keys = key_tile_of(features),
+            shared = forward_shared_bytes(position.kind, features, number(v.features));
   check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, shared), "asking for shared memory");
-  const TensorMap q_map = map_of(q, kRowTile), k_map = map_of(k, kKeyTile), v_map = map_of(v, kKeyTile);
+  const TensorMap q_map = map_of(q, kRowTile), k_map = map_of(k, keys), v_map = map_of(v, keys);
   void* parameters[] = {const_cast<TensorMap*>(&q_map), const_cast<TensorMap*>(&k_map),
                         const_cast<TensorMap*>(&v_map), &p};
   launch(function,

@@ -163,6 +163,15 @@ __device__ __forceinline__ void multiply_shared(float (&sum)[64], std::uint32_t 
       : POSENC_32(sum, 0), POSENC_32(sum, 32)
       : "r"(a), "r"(b), "r"(keep));
 }
+/// sum[64 × 64] = (keep ? sum : 0) + A[64 × 16] B[16 × 64], as above.
+__device__ __forceinline__ void multiply_shared(float (&sum)[32], std::uint32_t a, std::uint32_t b, int keep) {
+  asm volatile(
+      "{\n .reg .pred p;\n .reg .b64 a, b;\n mov.b64 a, {%32, 0x40000040};\n mov.b64 b, {%33, 0x40000040};\n"
+      " setp.ne.b32 p, %34, 0;\n"
+      " wgmma.mma_async.sync.aligned.m64n64k16.f32." POSENC_TYPES " {" POSENC_R32 "}, a, b, p, 1, 1, 0, 0;\n}\n"
+      : POSENC_32(sum, 0)
+      : "r"(a), "r"(b), "r"(keep));
+}
 /// sum[64 × 64] += A[64 × 16] B[16 × 64], both in shared memory; kAcross: both contiguous along the 64 ("transposed"), else
 /// along the 16.
 template <int kAcross>
@@ -190,6 +199,23 @@ __device__ __forceinline__ void multiply_registers(float (&sum)[64], const std::
       " wgmma.mma_async.sync.aligned.m64n128k16.f32." POSENC_TYPES " {" POSENC_R64 "}, {%64, %65, %66, %67}, b, 1, 1, "
       "1, 1;\n}\n"
       : POSENC_32(sum, 0), POSENC_32(sum, 32)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b));
+}
+/// The same with B contiguous along the 16.
+__device__ __forceinline__ void multiply_registers_along(float (&sum)[64], const std::uint32_t* a, std::uint32_t b) {
+  asm volatile(
+      "{\n .reg .b64 b;\n mov.b64 b, {%68, 0x40000040};\n"
+      " wgmma.mma_async.sync.aligned.m64n128k16.f32." POSENC_TYPES " {" POSENC_R64 "}, {%64, %65, %66, %67}, b, 1, 1, "
+      "1, 0;\n}\n"
+      : POSENC_32(sum, 0), POSENC_32(sum, 32)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b));
+}
+__device__ __forceinline__ void multiply_registers_along(float (&sum)[32], const std::uint32_t* a, std::uint32_t b) {
+  asm volatile(
+      "{\n .reg .b64 b;\n mov.b64 b, {%36, 0x40000040};\n"
+      " wgmma.mma_async.sync.aligned.m64n64k16.f32." POSENC_TYPES " {" POSENC_R32 "}, {%32, %33, %34, %35}, b, 1, 1, "
+      "1, 0;\n}\n"
+      : POSENC_32(sum, 0)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b));
 }
 __device__ __forceinline__ void multiply_registers(float (&sum)[32], const std::uint32_t* a, std::uint32_t b) {
@@ -242,5 +268,7 @@ __device__ __forceinline__ float unpack(std::uint32_t word, bool upper) {
   return std::bit_cast<float>(upper ? word & 0xFFFF0000u : word << 16);
 #endif
 }
+/// A float rounded to 16 bits.
+__device__ __forceinline__ float rounded(float x) { return unpack(pack(x, 0), false); }
 
 }  // namespace posenc::attend::cuda

@@ -54,10 +54,17 @@ struct ForwardParams {
   const float* cos_sin;
   std::int32_t is_interleaved;  // pairs are adjacent
 };
-/// Shared memory of a block: two q, two tiles each of k and v, and 9 KiB of tables and barriers (if q is rotated, 24
-/// or 12 KiB of cosines and sines in place of tables, and 1 KiB); plus room for alignment.
-constexpr int forward_shared_bytes(int kind, int features) {
-  return 6 * kRowTile * features * 2 + (kind == kRotation ? 192 * features + 1024 : 9 * 1024) + 1024;
+/// Keys per tile of the forward pass, and row blocks of q in shared memory, by the features of q and k.
+constexpr int key_tile_of(int features) { return features > 192 ? 64 : 128; }
+constexpr int row_blocks_of(int features) { return features > 128 ? 1 : 2; }
+/// Whether the product of q and k adds slopes, by more features.
+constexpr bool adds_slopes_by_product(int features) { return features <= 128; }
+/// Shared memory of a block: q, two tiles each of k and v, and 9 KiB of tables and barriers (if q is rotated, 24 or 12
+/// KiB of cosines and sines in place of tables, and 1 KiB); plus room for alignment.
+constexpr int forward_shared_bytes(int kind, int features, int values) {
+  return 2 * (row_blocks_of(features) * kRowTile * features + 2 * key_tile_of(features) * (features + values)) +
+         (kind == kRotation ? 192 * features + 1024 : 9 * 1024) +
+         (kind == kSlopeBias && adds_slopes_by_product(features) ? key_tile_of(features) * 128 : 0) + 1024;
 }
 
 constexpr int kQueryTile = 64;  // queries per tile of the backward pass

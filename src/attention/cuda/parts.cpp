@@ -87,8 +87,9 @@ std::string beyond_hopper(const AttentionJob& job, const AttentionCall& options)
     return fmt::format("a GPU of compute capability 9.0, and this one has {}.{}", found / 10, found % 10);
   }
   if (job.q.type != DataType::kF16 && job.q.type != DataType::kBF16) return "f16 or bf16";
-  if (job.v.features != job.q.features || (job.q.features != 64 && job.q.features != 128))
-    return "64 or 128 features";
+  if (hopper_size_of(job.q.features, job.v.features) < 0) {
+    return "64, 128 or 256 features, or 192 and values of 128";
+  }
   if (std::string why = beyond_options(options); !why.empty()) return why;
   if (!(job.scale > 0)) return "a scale above 0";
   if (job.k.sequence == 0) return "at least one key";
@@ -103,7 +104,14 @@ std::string beyond_hopper(const AttentionJob& job, const AttentionCall& options)
     if (std::abs(job.places.shift) > kMostTokens || std::abs(origin_of(job)) > kMostTokens) {
       return "queries and keys that are closer to each other";
     }
-    if (std::holds_alternative<Slopes>(bias->source)) return {};
+    if (const auto* const slopes = std::get_if<Slopes>(&bias->source)) {
+      // The product adds slopes in units of q·k, in the type of q.
+      const double most = job.q.type == DataType::kF16 ? 0x1p15 : 0x1p100;
+      for (const double slope : slopes->slopes) {
+        if (!(std::abs(slope) <= most * job.scale)) return "smaller slopes";
+      }
+      return {};
+    }
     const auto* const table = std::get_if<DistanceTable>(&bias->source);
     if (table == nullptr || table->axes.size() != 1) return "slopes and tables by distance of one axis";
     if (tail_of(table->axes[0]) > kMostDistance ||
@@ -133,10 +141,10 @@ TensorMap map_of(const HeadTensor<const void>& x, int rows) {
   return map;
 }
 
-PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, const Band& band) {
+PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, bool both) {
   if (const auto* slopes = std::get_if<Slopes>(&form.source)) {
     const std::vector<float> narrow(slopes->slopes.begin(), slopes->slopes.end());
-    return {kSlopeBias, call.numbers(std::span<const float>(narrow)), !band.is_one_sided()};
+    return {kSlopeBias, call.numbers(std::span<const float>(narrow)), both};
   }
   const auto& table = std::get<DistanceTable>(form.source);
   const DistanceMap& map = table.axes[0];
@@ -152,9 +160,9 @@ PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, co
                        map.first,
                        static_cast<std::int64_t>(map.entries.size()),
                        job.scale,
-                       band.is_one_sided() ? 1 : 0};
+                       both ? 0 : 1};
   launch("expand_distances", {job.q.heads, 128, 0}, call.stream(), p);
-  return {kDistanceBias, expanded, !band.is_one_sided()};
+  return {kDistanceBias, expanded, both};
 }
 
 int* zero_counters(Call& call, std::size_t more_bytes) {

@@ -20,9 +20,20 @@ using kernels::cuda::TensorMap;
 int capability();
 int multiprocessors();
 
-/// What attention_sm90 and its backward pass require and these arguments lack, in words ("f16 or bf16"); "" if they
-/// support the call.
+/// What attention_sm90 requires and these arguments lack, in words ("f16 or bf16"); "" if it supports the call.
 std::string beyond_hopper(const AttentionJob& job, const AttentionCall& options);
+/// The sizes that attention_sm90 is compiled for: features of q and k, and of v.
+struct HopperSize {
+  int features, values;
+};
+constexpr HopperSize kHopperSizes[] = {{64, 64}, {128, 128}, {192, 128}, {256, 256}};
+/// An index in kHopperSizes; −1 if the size is not there.
+constexpr int hopper_size_of(std::int64_t features, std::int64_t values) {
+  for (int n = 0; n < 4; ++n) {
+    if (kHopperSizes[n].features == features && kHopperSizes[n].values == values) return n;
+  }
+  return -1;
+}
 /// Whether features are contiguous and rows 16-byte aligned.
 template <class Void> bool has_whole_rows(const HeadTensor<Void>& x) {
   return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.feature_stride == 1 && x.token_stride % 8 == 0 &&
@@ -45,7 +56,8 @@ struct PositionParts {
   /// Which of the kernels: as the BiasKind, then slopes and distances on both sides.
   std::size_t variant() const { return static_cast<std::size_t>(kind) + (both ? 3U : 0U); }
 };
-PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, const Band& band);
+/// both: use the kernels for both sides, also where the band needs one.
+PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, bool both);
 
 /// Two zeroed counters for one launch, and as many zeros from kZerosAfter bytes on.
 constexpr std::size_t kZerosAfter = 16;

@@ -69,7 +69,8 @@ foreach(type bf16=0 f16=1)
   endforeach()
   foreach(features 64 128)
     add_kernel(attention_sm90_${name}_rotation_${features} attention/cuda/attention_sm90 sm_90a
-               POSENC_F16=${is_f16} POSENC_BIAS=3 POSENC_BOTH=0 POSENC_FEATURES=${features} POSENC_OVERLAPS=1)
+               POSENC_F16=${is_f16} POSENC_BIAS=3 POSENC_BOTH=0 POSENC_FEATURES=${features} POSENC_VALUES=${features}
+               POSENC_OVERLAPS=1)
   endforeach()
   foreach(bias none=0=0 slopes=1=0 distances=2=0 slopes_both=1=1 distances_both=2=1)
     string(REPLACE "=" ";" bias "${bias}")
@@ -78,9 +79,20 @@ foreach(type bf16=0 f16=1)
     list(GET bias 2 both)
     foreach(features 64 128)
       add_kernel(attention_sm90_${name}_${bias_name}_${features} attention/cuda/attention_sm90 sm_90a
-                 POSENC_F16=${is_f16} POSENC_BIAS=${kind} POSENC_BOTH=${both} POSENC_FEATURES=${features})
+                 POSENC_F16=${is_f16} POSENC_BIAS=${kind} POSENC_BOTH=${both} POSENC_FEATURES=${features}
+                 POSENC_VALUES=${features})
       add_kernel(attention_backward_sm90_${name}_${bias_name}_${features} attention/cuda/attention_backward_sm90 sm_90a
                  POSENC_F16=${is_f16} POSENC_BIAS=${kind} POSENC_BOTH=${both} POSENC_FEATURES=${features})
     endforeach()
+    if(bias_name STREQUAL "none" OR both)
+      foreach(size 192=128 256=256)
+        string(REPLACE "=" ";" size "${size}")
+        list(GET size 0 features)
+        list(GET size 1 values)
+        add_kernel(attention_sm90_${name}_${bias_name}_${features} attention/cuda/attention_sm90 sm_90a
+                   POSENC_F16=${is_f16} POSENC_BIAS=${kind} POSENC_BOTH=${both} POSENC_FEATURES=${features}
+                   POSENC_VALUES=${values})
+      endforeach()
+    endif()
   endforeach()
 endforeach()
