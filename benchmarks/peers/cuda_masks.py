@@ -24,11 +24,15 @@ POSITIONS = ("none", "ALiBi", "T5")
 
 
 class Job:
-    def __init__(self, name, features, causal, window=0, batch=4, heads=16, key_heads=16, queries=4096, keys=4096, values=None):
+    def __init__(self, name, features, causal, window=0, batch=4, heads=16, key_heads=16, queries=4096, keys=4096, values=None,
+                 packed=()):
         self.name, self.features, self.causal, self.window = f"{name}, D {features}", features, causal, window
         self.values = values or features
         if values:
             self.name += f"/{values}"
+        self.packed = list(packed)
+        lengths = torch.tensor(self.packed or [queries], device="cuda")
+        self.sequence = torch.repeat_interleave(torch.arange(len(lengths), device="cuda"), lengths)
         self.batch, self.heads, self.key_heads, self.queries, self.keys = batch, heads, key_heads, queries, keys
 
     def sees(self, i, j):
@@ -37,6 +41,8 @@ class Job:
         seen = (j <= beside) if self.causal else (j >= 0) & (i >= 0)
         if self.window > 0:
             seen = seen & (beside - j < self.window) & (j - beside < self.window)
+        if self.packed:
+            seen = seen & (self.sequence[i] == self.sequence[j])
         return seen
 
     def tensors(self):
@@ -55,6 +61,9 @@ JOBS = [Job(name, features, *rest) for name, *rest in (("causal", True), ("all k
 JOBS += [Job(name, 256, *rest) for name, *rest in (("causal", True, 0, 4, 8, 4), ("all keys", False, 0, 4, 8, 4),
                                                     ("causal, window 1024", True, 1024, 4, 8, 4))]
 JOBS += [Job(name, 192, causal, values=128) for name, causal in (("causal", True), ("all keys", False))]
+PACKED = [300, 2100, 777, 4096, 128, 1500, 3000, 64, 1000, 3419]  # 16,384 tokens
+JOBS += [Job(name, 128, causal, 0, 1, 16, 16, 16384, 16384, packed=PACKED)
+         for name, causal in (("packed, causal", True), ("packed, all keys", False))]
 JOBS.append(Job("2048 queries over 16384 keys, causal", 128, True, 0, 1, 32, 8, 2048, 16384))
 JOBS.append(Job("2048 queries over 16384 keys, all keys", 128, False, 0, 1, 32, 8, 2048, 16384))
 
@@ -101,7 +110,7 @@ def posenc_works(job, position, leaves, table):
     else:
         form = posenc.T5(heads=job.heads, buckets=BUCKETS, max_distance=MOST, bidirectional=not job.causal)
     return lambda: posenc.torch.attention(*leaves, form, table=table if position == "T5" else None, causal=job.causal,
-                                          window=job.window)
+                                          window=job.window, **({"packed": job.packed} if job.packed else {}))
 
 
 def cudnn_works(job, leaves):
@@ -128,7 +137,7 @@ def flex_works(job, position, leaves, table):
         return job.sees(i, j)
 
     blocks = None
-    if job.causal or job.window:
+    if job.causal or job.window or job.packed:
         blocks = create_block_mask(mask, None, None, job.queries, job.keys, device="cuda")
     score = {"none": None, "ALiBi": alibi, "T5": t5}[position]
     flex = torch.compile(flex_attention, dynamic=False)
@@ -168,7 +177,7 @@ def measure(job, peers):
             print(f"{job.name}, posenc {position}: errors of out, dq, dk, dv " + ", ".join(f"{e:.1e}" for e in errors), flush=True)
             assert max(errors) < 6e-3, errors
     others = []  # names, and what makes the function to measure
-    if "cudnn" in peers and not job.window and not (job.causal and job.queries != job.keys):
+    if "cudnn" in peers and not job.window and not job.packed and not (job.causal and job.queries != job.keys):
         others.append(("cuDNN", "none", lambda position: cudnn_works(job, leaves)))
     if "flex" in peers:
         others += [("Flex", position, lambda position: flex_works(job, position, leaves, table)) for position in POSITIONS]

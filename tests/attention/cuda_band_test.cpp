@@ -27,12 +27,15 @@ struct BandCase {
   std::optional<std::int64_t> first_query = {}, first_key = {};  // positions
   bool tokens_first = false;
   std::int64_t heads = 2, key_heads = 1, batch = 1;
+  std::vector<std::int64_t> packed = {}, packed_keys = {};
 };
 std::ostream& operator<<(std::ostream& out, const BandCase& one) {
   out << one.queries << " queries, " << one.keys << " keys, window " << one.window;
   if (one.causal) out << ", causal";
   if (one.first_query) out << ", queries from " << *one.first_query;
   if (one.first_key) out << ", keys from " << *one.first_key;
+  if (!one.packed.empty()) out << ", packed " << ::testing::PrintToString(one.packed);
+  if (!one.packed_keys.empty()) out << " over " << ::testing::PrintToString(one.packed_keys);
   return out;
 }
 // Keys before the window of the first query: nothing of them may be read, and they have no gradient.
@@ -75,6 +78,21 @@ const std::vector<BandCase> kBands = {
     {300, 300, false, 0, 3, 120},
     {150, 300, true, 0, 1000, 0},
     {300, 300, true, 100, 2, 5},
+    {.queries = 300, .keys = 300, .causal = true, .packed = {77, 130, 93}},
+    {.queries = 300, .keys = 300, .packed = {1, 0, 128, 171}},
+    {.queries = 600,
+     .keys = 600,
+     .causal = true,
+     .window = 50,
+     .tokens_first = true,
+     .heads = 4,
+     .key_heads = 2,
+     .batch = 2,
+     .packed = {333, 64, 203}},
+    {.queries = 600, .keys = 600, .window = 150, .packed = {500, 100}},
+    {.queries = 300, .keys = 700, .causal = true, .packed = {100, 150, 50}, .packed_keys = {100, 500, 100}},
+    {.queries = 300, .keys = 250, .packed = {100, 150, 50}, .packed_keys = {20, 100, 130}},
+    {.queries = 300, .keys = 250, .causal = true, .packed = {100, 150, 50}, .packed_keys = {120, 0, 130}},
 };
 
 // Another bias for every distance up to `left` before the query and `right` after it, and a constant beyond.
@@ -99,7 +117,19 @@ std::string kernel_of(const std::string& name, const BandCase& one, std::int64_t
   if (name == "none") return name;
   if (name == "slopes") return name + sides;
   if (name != "rotation") return "distances" + sides;
-  return features <= 128 && one.queries == one.keys && !one.first_query && !one.first_key ? "rotation" : "none";
+  const bool is_inside = features <= 128 && one.queries == one.keys && !one.first_query && !one.first_key;
+  return is_inside && one.packed.empty() ? "rotation" : "none";
+}
+
+// The positions of packed sequences: the queries at the end of the keys, or the other way round.
+std::vector<std::int64_t> packed_ids(const BandCase& one, bool of_keys) {
+  std::vector<std::int64_t> ids;
+  for (std::size_t s = 0; s < one.packed.size(); ++s) {
+    const std::int64_t queries = one.packed[s], keys = one.packed_keys.empty() ? queries : one.packed_keys[s];
+    const std::int64_t first = std::max<std::int64_t>(of_keys ? queries - keys : keys - queries, 0);
+    for (std::int64_t n = 0; n < (of_keys ? keys : queries); ++n) ids.push_back(first + n);
+  }
+  return ids;
 }
 
 template <class T> struct OnBoth {
@@ -162,6 +192,7 @@ template <class T> void expect_band(const BandCase& one, const std::string& name
   AttentionOptions options{.position = form_named(name, one, features), .causal = one.causal, .window = one.window};
   if (one.first_query) options.query_positions = Positions{.first = *one.first_query};
   if (one.first_key) options.key_positions = Positions{.first = *one.first_key};
+  options.packed = one.packed, options.packed_keys = one.packed_keys;
   const Extents sums_shape = {one.batch, one.heads, one.queries};
   std::vector<double> sums(static_cast<std::size_t>(count_of(sums_shape)));
   AttentionOptions on_host = options, on_gpu = options;
@@ -170,14 +201,17 @@ template <class T> void expect_band(const BandCase& one, const std::string& name
   if (rotation == nullptr) {
     attention(out.host(), q.host(), k.host(), v.host(), on_host);
   } else {  // rotated q and k are rounded
-    const auto rotated = [&](const OnBoth<T>& x, const Rotation& form, std::int64_t first) {
+    const auto rotated = [&](const OnBoth<T>& x, const Rotation& form, std::int64_t first, bool of_keys) {
       std::vector<T> narrow = x.narrow;
-      rotate(x.turned(view(narrow.data(), x.shape)), {.first = first}, form);
+      const std::vector<std::int64_t> ids = packed_ids(one, of_keys);
+      const Positions positions = ids.empty() ? Positions{.first = first} : Positions{.ids = ids};
+      rotate(x.turned(view(narrow.data(), x.shape)), positions, form);
       return as_doubles(narrow);
     };
-    auto wide_q = rotated(q, *rotation, one.first_query.value_or(std::max<std::int64_t>(0, one.keys - one.queries))),
+    auto wide_q = rotated(q, *rotation, one.first_query.value_or(std::max<std::int64_t>(0, one.keys - one.queries)),
+                          false),
          wide_k = rotated(k, for_keys(*rotation),
-                          one.first_key.value_or(std::max<std::int64_t>(0, one.queries - one.keys)));
+                          one.first_key.value_or(std::max<std::int64_t>(0, one.queries - one.keys)), true);
     on_host.position = Nothing{};
     attention(out.host(), q.turned(view(wide_q.data(), q.shape)), k.turned(view(wide_k.data(), k.shape)), v.host(),
               on_host);

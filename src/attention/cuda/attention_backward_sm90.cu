@@ -23,6 +23,28 @@ constexpr bool kBoth = POSENC_BOTH != 0;
 constexpr bool kSplitsFeatures =
     kFeatures == 128;  // dq: each warpgroup computes half of the features, or sums half of the keys
 
+// A key block of one key head.
+struct Work {
+  int batch, key_head, block;
+  int first_query, first_key, first_tile;  // of its sequence: in the tensors, and in the padded rows
+  TileRange tiles;                         // of queries
+  Band band;
+};
+// Key heads are grouped so that their q, d_out and dq fit in the L2 cache.
+__device__ __forceinline__ Work decode(int item, const BackwardParams& p) {
+  const int per_group = p.group * p.key_blocks, g = item / per_group, r = item - g * per_group;
+  const int size = p.group < p.batch_keys - g * p.group ? p.group : p.batch_keys - g * p.group;
+  const int at = g * p.group + r % size, block = r / size, batch = at / p.key_heads;
+  Work w{batch, at - batch * p.key_heads, block, 0, 0, 0, {}, p.band};
+  if (p.packed != nullptr) {
+    const PackedBlock its = p.packed[block];
+    w.block = its.block, w.first_query = its.first_query, w.first_key = its.first_key, w.first_tile = its.first_tile;
+    w.band = p.band.of(its.queries, its.keys);
+  }
+  w.tiles = query_tiles<kQueryTile, kKeyTile>(w.band, w.block * kKeyTile);
+  return w;
+}
+
 struct alignas(1024) Shared {
   std::uint16_t k[kFeatures / kPanel][kKeyTile][kPanel];
   std::uint16_t v[kFeatures / kPanel][kKeyTile][kPanel];
@@ -33,7 +55,7 @@ struct alignas(1024) Shared {
   alignas(16) float delta[kBackwardStages][kQueryTile];
   alignas(16) float table[1][kTableSize];
   alignas(16) float part[kKind == kDistanceBias ? kDiagonalTasks : 1][8];  // sums along diagonals: see sum_diagonals
-  int item[1];
+  Work work[1];  // the key block that k and v belong to; no block: the last
   alignas(8) std::uint64_t k_full[1], k_empty[1], v_full[1], v_empty[1], t_full[1], t_empty[1];
   std::uint64_t q_full[kBackwardStages], q_empty[kBackwardStages], g_full[kBackwardStages], g_empty[kBackwardStages];
 };
@@ -50,17 +72,6 @@ template <int kSize> struct Ring {
   }
 };
 
-struct Work {
-  int batch, key_head, block;
-  TileRange tiles;  // of queries
-};
-// Key heads are grouped so that their q, d_out and dq fit in the L2 cache.
-__device__ __forceinline__ Work decode(int item, const BackwardParams& p) {
-  const int per_group = p.group * p.key_blocks, g = item / per_group, r = item - g * per_group;
-  const int size = p.group < p.batch_keys - g * p.group ? p.group : p.batch_keys - g * p.group;
-  const int at = g * p.group + r % size, block = r / size, batch = at / p.key_heads;
-  return {batch, at - batch * p.key_heads, block, query_tiles<kQueryTile, kKeyTile>(p.band, block * kKeyTile)};
-}
 // The threads that synchronize once dS is in shared memory.
 constexpr int kExchange = kKind == kDistanceBias ? 256 + 96 : 256;
 
@@ -77,11 +88,12 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Ba
     next = __nvvm_atom_add_gen_i(p.counter, 1);
     const Work w = decode(item, p);
     int head = w.key_head * heads_per_key;
-    std::int64_t row = (std::int64_t{w.batch} * p.heads + head) * p.tiles * kQueryTile;
+    std::int64_t row = ((std::int64_t{w.batch} * p.heads + head) * p.tiles + w.first_tile) * kQueryTile;
     const auto load_q = [&](int i) {
       barrier_wait(POSENC_AT(q_empty, tq.slot), tq.phase ^ 1);
       barrier_expect(POSENC_AT(q_full, tq.slot), kQueryTile * kFeatures * 2 + kQueryTile * 4);
-      copy_tile(POSENC_AT(q, tq.slot), &q_map, POSENC_AT(q_full, tq.slot), i * kQueryTile, head, w.batch);
+      copy_tile(POSENC_AT(q, tq.slot), &q_map, POSENC_AT(q_full, tq.slot), w.first_query + i * kQueryTile, head,
+                w.batch);
       copy_bytes(POSENC_AT(lse, tq.slot), p.neg_lse + row + i * kQueryTile, kQueryTile * 4,
                  POSENC_AT(q_full, tq.slot));
       tq.next();
@@ -89,7 +101,8 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Ba
     const auto load_g = [&](int i) {
       barrier_wait(POSENC_AT(g_empty, tg.slot), tg.phase ^ 1);
       barrier_expect(POSENC_AT(g_full, tg.slot), kQueryTile * kFeatures * 2 + kQueryTile * 4);
-      copy_tile(POSENC_AT(g, tg.slot), &g_map, POSENC_AT(g_full, tg.slot), i * kQueryTile, head, w.batch);
+      copy_tile(POSENC_AT(g, tg.slot), &g_map, POSENC_AT(g_full, tg.slot), w.first_query + i * kQueryTile, head,
+                w.batch);
       copy_bytes(POSENC_AT(delta, tg.slot), p.delta + row + i * kQueryTile, kQueryTile * 4,
                  POSENC_AT(g_full, tg.slot));
       tg.next();
@@ -104,12 +117,12 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Ba
     };
     barrier_wait(POSENC_AT(v_empty, 0), kv.phase ^ 1);  // v is free one tile before k
     barrier_expect(POSENC_AT(v_full, 0), kKeyTile * kFeatures * 2);
-    copy_tile(POSENC_AT(v, 0), &v_map, POSENC_AT(v_full, 0), w.block * kKeyTile, w.key_head, w.batch);
+    copy_tile(POSENC_AT(v, 0), &v_map, POSENC_AT(v_full, 0), w.first_key + w.block * kKeyTile, w.key_head, w.batch);
     load_q(w.tiles.first);
     barrier_wait(POSENC_AT(k_empty, 0), kv.phase ^ 1);
-    sm.item[0] = item;
+    sm.work[0] = w;
     barrier_expect(POSENC_AT(k_full, 0), kKeyTile * kFeatures * 2);
-    copy_tile(POSENC_AT(k, 0), &k_map, POSENC_AT(k_full, 0), w.block * kKeyTile, w.key_head, w.batch);
+    copy_tile(POSENC_AT(k, 0), &k_map, POSENC_AT(k_full, 0), w.first_key + w.block * kKeyTile, w.key_head, w.batch);
     load_table();
     load_g(w.tiles.first);
     for (int i = w.tiles.first + 1; i <= w.tiles.last; ++i) load_q(i), load_g(i);
@@ -121,7 +134,7 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Ba
     }
   }
   barrier_wait(POSENC_AT(k_empty, 0), kv.phase ^ 1);
-  sm.item[0] = -1;
+  sm.work[0].block = -1;
   barrier_arrive(POSENC_AT(k_full, 0));
   if (__nvvm_atom_add_gen_i(p.counter + 1, 1) ==
       static_cast<int>(kernels::cuda::blocks()) - 1) {  // the last block out resets the counters
@@ -147,7 +160,7 @@ struct Diagonals {
   Shared& sm;
   const BackwardParams& p;
   const int me;     // of 96 threads
-  const int rest;   // of the origin, divided by 8
+  int rest;         // of the sequence's origin, divided by 8
   const int least;  // the lowest distance that is summed: some query attends to it
   float right;      // this thread's part of the sum far to the right
 
@@ -214,19 +227,16 @@ struct Diagonals {
 };
 [[maybe_unused]] __device__ __forceinline__ void sum_diagonals(Shared& sm, std::uint32_t base,
                                                                const BackwardParams& p) {
-  Diagonals sums{sm,
-                 p,
-                 static_cast<int>(kernels::cuda::thread()) - 32,
-                 p.band.origin & 7,
-                 larger_of(p.band.origin - p.band.most, 8 - kBelow),
-                 0.0f};
+  Diagonals sums{
+      sm,  p, static_cast<int>(kernels::cuda::thread()) - 32, 0, larger_of(p.band.origin - p.band.most, 8 - kBelow),
+      0.0f};
   std::uint32_t phase = 0;
   int buffer = 0;
   for (;; phase ^= 1) {
     barrier_wait(POSENC_AT(k_full, 0), phase);
-    const int item = sm.item[0];
-    if (item < 0) return;
-    const Work w = decode(item, p);
+    const Work w = sm.work[0];  // the consumers may be one key block ahead before this one is summed
+    if (w.block < 0) return;
+    sums.rest = w.band.origin & 7;
     float* to = p.d_distances + w.key_head * (p.heads / p.key_heads) * (2 * kMostDistance);
 #pragma unroll 1
     for (int n = p.heads / p.key_heads; n > 0; --n, to += 2 * kMostDistance) {
@@ -236,8 +246,8 @@ struct Diagonals {
         meet(1, kExchange);
         if (p.d_distances == nullptr) continue;
         const Side side =
-            kind_of<kKind, kBoth, kQueryTile, kKeyTile>(p.band, i * kQueryTile, w.block * kKeyTile).side;
-        if (side == Side::kNear) sums.add_near(buffer, i * kQueryTile + p.band.origin - w.block * kKeyTile);
+            kind_of<kKind, kBoth, kQueryTile, kKeyTile>(w.band, i * kQueryTile, w.block * kKeyTile).side;
+        if (side == Side::kNear) sums.add_near(buffer, i * kQueryTile + w.band.origin - w.block * kKeyTile);
         if (side == Side::kRight) sums.add_right(buffer);
       }
       meet(2, 96);
@@ -266,6 +276,7 @@ struct Consumer {
   int query_head;       // batch · heads + head
   float slope2 = 0;     // in powers of two
 
+  __device__ __forceinline__ const Band& band() const { return sm.work[0].band; }
   // The lanes have synchronized in the wait for products, so the others have finished reading.
   __device__ __forceinline__ void release(std::uint32_t barrier) {
     if (lane == 0) barrier_arrive(barrier);
@@ -273,8 +284,8 @@ struct Consumer {
   // The initial value of the scores of a tile that is not plain, in units of q·k: the bias by distance, or what is to be
   // added to slopes right of the diagonal, and the mask.
   __device__ __forceinline__ void init_scores(int query0) {
-    const TileKind kind = kind_of<kKind, kBoth, kQueryTile, 64>(p.band, query0, key & ~63);
-    const int query = query0 + 2 * (lane & 3), distance = query + p.band.origin - key;
+    const TileKind kind = kind_of<kKind, kBoth, kQueryTile, 64>(band(), query0, key & ~63);
+    const int query = query0 + 2 * (lane & 3), distance = query + band().origin - key;
     if (kKind == kDistanceBias && kind.side == Side::kNear) {
       const float* at = &sm.table[0][kTableMiddle + distance];
 #pragma unroll
@@ -289,7 +300,7 @@ struct Consumer {
       for (int i = 0; i < 32; ++i) s[i] = same;
     }
     if (kind.is_masked) {
-      const Columns seen[2] = {visible_queries(p.band, key, query), visible_queries(p.band, key + 8, query)};
+      const Columns seen[2] = {visible_queries(band(), key, query), visible_queries(band(), key + 8, query)};
 #pragma unroll
       for (int i = 0; i < 32; ++i) {
         const int column = 8 * (i / 4) + i % 2, r = i / 2 % 2;
@@ -341,16 +352,17 @@ struct Consumer {
     products_commit();
   }
   __device__ __forceinline__ void add_dq(const float (&dq)[32], int i) {
-    float* const to =
-        p.dq +
-        ((std::int64_t{query_head} * p.tiles + i) * (kFeatures / 64) + (kSplitsFeatures ? wg : 0)) * (64 * 64) +
-        (warp * 32 + lane) * 4;
+    float* const to = p.dq +
+                      ((std::int64_t{query_head} * p.tiles + sm.work[0].first_tile + i) * (kFeatures / 64) +
+                       (kSplitsFeatures ? wg : 0)) *
+                          (64 * 64) +
+                      (warp * 32 + lane) * 4;
 #pragma unroll
     for (int c = 0; c < 8; ++c) add_four(to + c * 512, dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
   }
   // Computes weights from the scores of tile i.
   __device__ __forceinline__ void exponentials(int i) {
-    const int ahead = key - p.band.origin - i * kQueryTile;
+    const int ahead = key - band().origin - i * kQueryTile;
     const float left[2] = {kKind == kSlopeBias ? slope2 * float(ahead) : 0.0f,
                            kKind == kSlopeBias ? slope2 * float(ahead + 8) : 0.0f};
 #pragma unroll
@@ -421,11 +433,11 @@ struct Consumer {
   }
 
   __device__ __forceinline__ void write(std::uint16_t* head, std::int64_t token_stride,
-                                        const float (&x)[kFeatures / 2], float scale) {
+                                        const float (&x)[kFeatures / 2], float scale, int keys) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = key + 8 * r;
-      if (row >= p.band.keys) continue;
+      if (row >= keys) continue;
       std::uint16_t* const to = head + row * token_stride + 2 * (lane & 3);
 #pragma unroll
       for (int n = 0; n < kFeatures / 8; ++n)
@@ -437,12 +449,11 @@ struct Consumer {
     const int heads_per_key = p.heads / p.key_heads;
     for (;; kv.next()) {
       barrier_wait(POSENC_AT(k_full, 0), kv.phase);
-      const int item = sm.item[0];
-      if (item < 0) break;
-      const Work w = decode(item, p);
+      const Work& w = sm.work[0];
+      if (w.block < 0) break;
       const int key0 = w.block * kKeyTile + wg * 64;
       key = key0 + warp * 16 + (lane >> 2);
-      const TileRange plain = plain_query_tiles<kQueryTile, 64>(p.band, key0);
+      const TileRange plain = plain_query_tiles<kQueryTile, 64>(band(), key0);
 #pragma unroll
       for (int i = 0; i < kFeatures / 2; ++i) dk[i] = dv[i] = 0;
       barrier_wait(POSENC_AT(v_full, 0), kv.phase);
@@ -465,14 +476,17 @@ struct Consumer {
           tables.next();
         }
       }
+      // The next key block may replace `work` from here on.
+      const int keys = w.band.keys;
+      const std::int64_t batch = w.batch, head = w.key_head, first = w.first_key;
       release(POSENC_AT(k_empty, 0));
       if (p.dv != nullptr) {
-        write(static_cast<std::uint16_t*>(p.dv) + w.batch * p.dv_batch + w.key_head * p.dv_head, p.dv_token, dv,
-              1.0f);
+        write(static_cast<std::uint16_t*>(p.dv) + batch * p.dv_batch + head * p.dv_head + first * p.dv_token,
+              p.dv_token, dv, 1.0f, keys);
       }
       if (p.dk != nullptr) {
-        write(static_cast<std::uint16_t*>(p.dk) + w.batch * p.dk_batch + w.key_head * p.dk_head, p.dk_token, dk,
-              p.scale);
+        write(static_cast<std::uint16_t*>(p.dk) + batch * p.dk_batch + head * p.dk_head + first * p.dk_token,
+              p.dk_token, dk, p.scale, keys);
       }
     }
   }

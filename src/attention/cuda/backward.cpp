@@ -35,7 +35,12 @@ std::string beyond_backward(const AttentionJob& job, const AttentionCall& option
     return "no gradient of slopes";
   }
   // The keys before that have no gradient, and need not be finite.
-  if (band_of(job, options).least > 0) return "a window that begins at the first key";
+  if (options.packed.empty() && band_of(job, options).least > 0) return "a window that begins at the first key";
+  for (std::size_t s = 0; s < options.packed.size(); ++s) {
+    const std::int64_t queries = options.packed[s], keys = options.packed_keys[s];
+    if (queries == 0 && keys > 0) return "packed sequences that have queries";
+    if (options.window > 0 && keys - queries - options.window + 1 > 0) return "a window that begins at the first key";
+  }
   return {};
 }
 
@@ -80,7 +85,8 @@ struct Workspace {
 };
 
 void prepare_rows(Call& call, const SavedRows& saved, const HeadTensor<const void>& d_out,
-                  const PositionParts& position, std::int64_t padded, const Workspace& work) {
+                  const PositionParts& position, std::int64_t padded, const PackedTile* packed,
+                  const Workspace& work) {
   const HeadTensor<const void>& out = saved.out;
   BackwardRowsParams p{};
   p.out = out.data, p.d_out = d_out.data;
@@ -91,6 +97,7 @@ void prepare_rows(Call& call, const SavedRows& saved, const HeadTensor<const voi
   p.lse_token = saved.logsumexp.token_stride;
   p.bias = position.bias, p.kind = position.kind;
   p.neg_lse = work.neg_lse, p.delta = work.delta, p.dq = work.dq;
+  p.packed = packed;
   p.heads = narrowed(out.heads), p.sequence = narrowed(out.sequence), p.padded = narrowed(padded);
   p.features = narrowed(out.features);
   p.rows = out.batch * out.heads * padded;
@@ -100,21 +107,34 @@ void prepare_rows(Call& call, const SavedRows& saved, const HeadTensor<const voi
          p);
 }
 
-void write_queries(Call& call, const HeadTensor<void>& dq, const float* sums, double scale) {
+void write_queries(Call& call, const HeadTensor<void>& dq, const float* sums, double scale, std::int64_t tiles,
+                   const PackedTile* packed) {
   if (dq.data == nullptr) return;
   BackwardQueriesParams p{};
   p.sums = sums;
   p.dq = dq.data, p.dq_batch = dq.batch_stride, p.dq_head = dq.head_stride, p.dq_token = dq.token_stride;
   p.scale = static_cast<float>(scale);
   p.heads = narrowed(dq.heads), p.sequence = narrowed(dq.sequence);
-  p.tiles = narrowed((dq.sequence + kQueryTile - 1) / kQueryTile), p.halves = narrowed(dq.features / 64);
+  p.packed = packed;
+  p.tiles = narrowed(tiles), p.halves = narrowed(dq.features / 64);
   static KernelSlot slots[2];
   const std::size_t type = dq.type == DataType::kF16 ? 1 : 0;
   launch(type == 1 ? "backward_queries_f16" : "backward_queries_bf16", slots[type],
          {dq.batch * dq.heads * p.tiles, static_cast<unsigned>(128 * p.halves), 0}, call.stream(), p);
 }
 
-void add_to_table(Call& call, const TensorView& gradient, const Bias& form, const Band& band,
+// Whether some query attends to a key at least `tail` to its left.
+bool has_far_keys(const Band& band, const AttentionCall& options) {
+  const auto reaches = [&](const Band& of) { return of.origin - std::max(of.least, 1 - of.queries) >= of.tail; };
+  if (options.packed.empty()) return reaches(band);
+  for (std::size_t s = 0; s < options.packed.size(); ++s) {
+    if (options.packed[s] > 0 && reaches(band.of(narrowed(options.packed[s]), narrowed(options.packed_keys[s]))))
+      return true;
+  }
+  return false;
+}
+
+void add_to_table(Call& call, const TensorView& gradient, const Bias& form, const Band& band, bool has_far,
                   const float* d_distances) {
   const DistanceMap& map = std::get<DistanceTable>(form.source).axes[0];
   TableGradientParams p{};
@@ -124,7 +144,7 @@ void add_to_table(Call& call, const TensorView& gradient, const Bias& form, cons
   p.entries = call.numbers(std::span<const std::int64_t>(map.entries));
   p.first = map.first, p.count = static_cast<std::int64_t>(map.entries.size());
   p.heads = narrowed(gradient.shape[1]), p.tail = band.tail, p.right_tail = band.right_tail;
-  p.has_far = band.origin - std::max(band.least, 1 - band.queries) >= band.tail ? 1 : 0;
+  p.has_far = has_far ? 1 : 0;
   launch("table_gradient", {(p.rows * p.heads + 127) / 128, 128, 0}, call.stream(), p);
 }
 
@@ -136,7 +156,11 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   const PositionParts position = bias != nullptr ? parts_of(call, *bias, job, !band.is_one_sided()) : PositionParts{};
   const auto [q, k, scale] = ready_of(call, job, inputs, options);
 
-  const std::int64_t tiles = (q.sequence + kQueryTile - 1) / kQueryTile, padded = tiles * kQueryTile;
+  const bool is_packed = !options.packed.empty();
+  const std::vector<PackedTile> packed = is_packed ? packed_tiles(options) : std::vector<PackedTile>{};
+  const PackedTile* const packed_on_gpu = on_gpu(call, packed);
+  const std::int64_t tiles = is_packed ? std::ssize(packed) : (q.sequence + kQueryTile - 1) / kQueryTile,
+                     padded = tiles * kQueryTile;
   const std::int64_t rows = q.batch * q.heads * padded;
   Workspace work{borrow_floats(call, rows), borrow_floats(call, rows), borrow_floats(call, rows * q.features),
                  nullptr};
@@ -145,7 +169,7 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
       wants_table ? static_cast<std::size_t>(q.heads) * 2 * kMostDistance * sizeof(float) : 0;
   int* const counters = zero_counters(call, table_bytes);
   if (wants_table) work.d_distances = reinterpret_cast<float*>(reinterpret_cast<char*>(counters) + kZerosAfter);
-  prepare_rows(call, saved, d_out, position, padded, work);
+  prepare_rows(call, saved, d_out, position, padded, packed_on_gpu, work);
 
   BackwardParams p{};
   p.neg_lse = work.neg_lse, p.delta = work.delta, p.dq = work.dq, p.d_distances = work.d_distances;
@@ -160,6 +184,11 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   p.band = band;
   p.tiles = narrowed(tiles);
   p.key_blocks = narrowed((k.sequence + kKeyTile - 1) / kKeyTile);
+  if (is_packed) {
+    const std::vector<PackedBlock> blocks = packed_blocks(options, band, true);
+    p.packed = on_gpu(call, blocks);
+    p.key_blocks = narrowed(std::ssize(blocks));
+  }
   p.scale = static_cast<float>(scale);
   p.scale2 = p.scale * 1.4426950408889634f;
   // Heads are grouped so that their q, d_out and dq fit in the cache together.
@@ -184,8 +213,9 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
          {std::min<std::int64_t>(multiprocessors(), std::int64_t{p.batch_keys} * p.key_blocks), 384,
           static_cast<unsigned>(shared)},
          call.stream(), parameters);
-  write_queries(call, gradients.dq, work.dq, scale);
-  if (wants_table) add_to_table(call, gradients.parameters, *bias, p.band, work.d_distances);
+  write_queries(call, gradients.dq, work.dq, scale, tiles, packed_on_gpu);
+  if (wants_table)
+    add_to_table(call, gradients.parameters, *bias, p.band, has_far_keys(p.band, options), work.d_distances);
 }
 
 }  // namespace

@@ -25,12 +25,13 @@ extern "C" __global__ void __launch_bounds__(256) backward_queries(const __grid_
   }
   sync_block();
   const std::int32_t batch = bh / p.heads, head = bh - batch * p.heads;
+  const PackedTile at =
+      p.packed != nullptr ? p.packed[tile] : PackedTile{tile * kQueryTile, p.sequence - tile * kQueryTile};
   auto* const to = static_cast<std::uint16_t*>(p.dq) + batch * p.dq_batch + head * p.dq_head;
   const int per_row = 8 * p.halves, at_once = static_cast<int>(threads()) / per_row;
   for (int row = t / per_row; row < kQueryTile; row += at_once) {
-    const std::int64_t query = std::int64_t{tile} * kQueryTile + row;
-    if (query >= p.sequence) break;
-    *reinterpret_cast<Bytes16*>(to + query * p.dq_token + t % per_row * 8) =
+    if (row >= at.count) break;
+    *reinterpret_cast<Bytes16*>(to + std::int64_t{at.first + row} * p.dq_token + t % per_row * 8) =
         *reinterpret_cast<const Bytes16*>(&rows[row][t % per_row * 4]);
   }
 }

@@ -17,13 +17,17 @@ extern "C" __global__ void __launch_bounds__(256) backward_rows(const __grid_con
   const auto bh = static_cast<std::int32_t>(row / p.padded),
              r = static_cast<std::int32_t>(row - std::int64_t{bh} * p.padded);
   const std::int32_t batch = bh / p.heads, head = bh - batch * p.heads;
-  const bool is_live = r < p.sequence;
+  const std::int32_t in_tile = r % kQueryTile;
+  const PackedTile tile =
+      p.packed != nullptr ? p.packed[r / kQueryTile] : PackedTile{r - in_tile, p.sequence - (r - in_tile)};
+  const std::int64_t token = tile.first + in_tile;
+  const bool is_live = in_tile < tile.count;
   float sum = 0;
   if (is_live && 8 * lane < p.features) {
     const auto* const out = static_cast<const std::uint16_t*>(p.out) + batch * p.out_batch + head * p.out_head +
-                            r * p.out_token + 8 * lane;
+                            token * p.out_token + 8 * lane;
     const auto* const d_out = static_cast<const std::uint16_t*>(p.d_out) + batch * p.d_out_batch +
-                              head * p.d_out_head + r * p.d_out_token + 8 * lane;
+                              head * p.d_out_head + token * p.d_out_token + 8 * lane;
     const auto a = *reinterpret_cast<const Bytes16*>(out), b = *reinterpret_cast<const Bytes16*>(d_out);
     const auto dot = [](std::uint32_t x, std::uint32_t y) {
       return __builtin_fmaf(unpack(x, false), unpack(y, false), unpack(x, true) * unpack(y, true));
@@ -41,10 +45,10 @@ extern "C" __global__ void __launch_bounds__(256) backward_rows(const __grid_con
   p.delta[row] = sum;
   float l = -__builtin_inff();
   if (is_live) {
-    l = p.logsumexp[batch * p.lse_batch + head * p.lse_head + r * p.lse_token];
+    l = p.logsumexp[batch * p.lse_batch + head * p.lse_head + token * p.lse_token];
     if (p.kind == kDistanceBias) l -= p.bias[head * kTableSize + kTableSize - 1];
     l = l == -__builtin_inff() ? l : -l * kLog2e;
-    if (p.kind == kSlopeBias) l -= p.bias[head] * kLog2e * float(r % kQueryTile);
+    if (p.kind == kSlopeBias) l -= p.bias[head] * kLog2e * float(in_tile);
   }
   p.neg_lse[row] = l;
 }

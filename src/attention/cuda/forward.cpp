@@ -44,7 +44,7 @@ bool rotates_inside(const Rotation& form, const AttentionJob& job) {
          form.growth.rates.empty() && form.float32_angles.factors.empty() &&
          kernels::arithmetic_type(form, job.q.type) == DataType::kF32 &&
          kernels::table_type(form, DataType::kF32) == DataType::kF32 && !queries.has_ids() && !keys.has_ids() &&
-         queries.first == keys.first && job.q.sequence == job.k.sequence;
+         queries.first == keys.first && job.q.sequence == job.k.sequence;  // packed sequences have ids
 }
 
 // Keys before the first that some query attends to need not be finite, so no tile may hold them.
@@ -107,6 +107,11 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   PositionParts position = bias != nullptr ? parts_of(call, *bias, job, both) : PositionParts{};
   p.counter = zero_counters(call);  // before the rotation, so that attention follows it directly
   p.row_blocks = static_cast<std::int32_t>((job.q.sequence + kRowTile - 1) / kRowTile);
+  if (!options.packed.empty()) {
+    const std::vector<PackedBlock> blocks = packed_blocks(options, p.band, false);
+    p.packed = on_gpu(call, blocks);
+    p.row_blocks = static_cast<std::int32_t>(blocks.size());
+  }
   QueriesAndKeys ready{job.q, job.k, job.scale};
   const auto* const rotation = std::get_if<Rotation>(options.position);
   if (rotation != nullptr && !options.keys_are_rotated && can_overlap() && rotates_inside(*rotation, job) &&
@@ -118,7 +123,7 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   }
   auto& [q, k, scale] = ready;
   HeadTensor<const void> v = job.v;
-  drop_unseen(p.band, k, v);
+  if (options.packed.empty()) drop_unseen(p.band, k, v);
 
   p.out = job.out.data;
   p.out_batch = job.out.batch_stride, p.out_head = job.out.head_stride, p.out_token = job.out.token_stride;

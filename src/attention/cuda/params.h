@@ -31,6 +31,12 @@ struct Band {
   // and the tail of slopes −kNever.
   std::int32_t tail, right_tail;
 
+  /// The band of one of several packed sequences: `this` is that of a sequence with as many queries as keys.
+  constexpr Band of(std::int32_t its_queries, std::int32_t its_keys) const {
+    const std::int32_t diagonal = its_keys - its_queries;
+    return {its_queries, its_keys, least + diagonal, most + diagonal, origin + diagonal, tail, right_tail};
+  }
+
   /// Whether the keys that are hidden to the right are those at distances below 0, as in causal attention: the kernels
   /// without "_both" in their names.
   constexpr bool is_one_sided() const { return most == origin; }
@@ -38,6 +44,14 @@ struct Band {
 constexpr std::int32_t kNever = 1 << 29;  // beyond all indices and distances; sums of two fit in 32 bits
 /// Of queries, of keys, and of the origin to either side: distances are then exact in float32.
 constexpr std::int32_t kMostTokens = 0x7FFFFF;
+
+/// A block of rows (for gradients, of keys) of one of several packed sequences.
+struct PackedBlock {
+  std::int32_t first_query, first_key;  // of the sequence, in the tensors
+  std::int32_t queries, keys;           // of the sequence
+  std::int32_t block;                   // within the sequence
+  std::int32_t first_tile;              // of the sequence, for gradients: see BackwardParams
+};
 
 struct ForwardParams {
   void* out;
@@ -48,6 +62,7 @@ struct ForwardParams {
   int* counter;       // two, both 0 before and after the launch
   std::int32_t heads, key_heads, batch_heads, row_blocks, group;
   Band band;
+  const PackedBlock* packed;  // [row_blocks], the longest first; null: one sequence per element of the batch
   float scale;
   // For kRotation: [row_blocks · kRowTile, features], from rotate_and_keep: the cosines and sines of every query.
   // Past the last query they may hold anything: those rows of q are zeros, and the result is not read.
@@ -81,7 +96,13 @@ constexpr int backward_shared_bytes(int kind, int features) {
          kBackwardStages * kKeyTile * kQueryTile * 2 + (kind == kDistanceBias ? 28 : 6) * 1024 + 1024;
 }
 
-/// The gradients of ForwardParams' attention. Rows of a head are padded to a multiple of kQueryTile: "padded".
+/// A tile of queries of packed sequences: its first row in the tensors, and its rows.
+struct PackedTile {
+  std::int32_t first, count;
+};
+
+/// The gradients of ForwardParams' attention. Rows of a head are padded to a multiple of kQueryTile, "padded"; of packed
+/// sequences, those of each sequence.
 struct BackwardParams {
   const float* neg_lse;  // [batch · heads, padded], from backward_rows
   const float* delta;    // the same
@@ -93,7 +114,8 @@ struct BackwardParams {
   std::int64_t dk_batch, dk_head, dk_token, dv_batch, dv_head, dv_token;
   std::int32_t heads, key_heads, batch_keys, key_blocks, tiles, group;
   Band band;
-  float scale, scale2;  // scale2: in powers of two
+  const PackedBlock* packed;  // [key_blocks], the longest first; null: one sequence per element of the batch
+  float scale, scale2;        // scale2: in powers of two
 };
 
 /// Per row, before the backward pass: delta = Σ d_out · out, and the logsumexp as the kernel needs it; zeros for dq.
@@ -104,6 +126,7 @@ struct BackwardRowsParams {
   std::int64_t lse_batch, lse_head, lse_token;
   const float* bias;
   float *neg_lse, *delta, *dq;  // dq null: none
+  const PackedTile* packed;     // [padded / kQueryTile]; null: rows 0 … sequence − 1
   std::int32_t kind, heads, sequence, padded, features;
   std::int64_t rows;  // batch · heads · padded
 };
@@ -113,6 +136,7 @@ struct BackwardQueriesParams {
   const float* sums;
   void* dq;
   std::int64_t dq_batch, dq_head, dq_token;
+  const PackedTile* packed;  // [tiles]; null: rows 0 … sequence − 1
   float scale;
   std::int32_t heads, sequence, tiles, halves;
 };

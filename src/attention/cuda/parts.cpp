@@ -27,24 +27,30 @@ using Options = AttentionOptions;
 constexpr OptionSet kHopperTakes(&Options::position, &Options::axes, &Options::causal, &Options::window,
                                  &Options::scale, &Options::keys_are_rotated, &Options::rounds_rotated,
                                  &Options::is_repeatable, &Options::query_positions, &Options::key_positions,
-                                 &Options::logsumexp);
+                                 &Options::packed, &Options::packed_keys, &Options::logsumexp);
 
 std::string beyond_options(const AttentionCall& options) {
   const std::string_view other = options.given.without(kHopperTakes).first_name();
   return other.empty() ? "" : fmt::format("no {}", other);
 }
 
+// Of packed sequences: as if each had as many queries as keys (Band::of).
+std::int64_t diagonal_of(const AttentionJob& job, const AttentionCall& options) {
+  return options.packed.empty() ? job.k.sequence - job.q.sequence : 0;
+}
 // Distance = query + origin − key, if the bias has consecutive positions.
-std::int64_t origin_of(const AttentionJob& job) { return job.k.sequence - job.q.sequence + job.places.shift; }
+std::int64_t origin_of(const AttentionJob& job, const AttentionCall& options) {
+  return diagonal_of(job, options) + job.places.shift;
+}
 // The highest key − query of a pair that may be visible.
 std::int64_t most_of(const AttentionJob& job, const AttentionCall& options) {
-  const std::int64_t diagonal = job.k.sequence - job.q.sequence;
+  const std::int64_t diagonal = diagonal_of(job, options);
   if (options.causal) return diagonal;
   return options.window > 0 ? diagonal + std::min<std::int64_t>(options.window, kNever / 2) - 1 : kNever;
 }
 // Whether some query may attend to a key at a distance below 0.
 bool sees_right(const AttentionJob& job, const AttentionCall& options) {
-  return origin_of(job) < std::min(most_of(job, options), job.k.sequence - 1);
+  return origin_of(job, options) < std::min(most_of(job, options), job.k.sequence - 1);
 }
 // The first entry is for all greater distances, and the last for all smaller ones.
 std::int64_t tail_of(const DistanceMap& map) { return std::max<std::int64_t>(0, -map.first); }
@@ -55,7 +61,7 @@ std::int64_t right_tail_of(const DistanceMap& map) {
 }  // namespace
 
 Band band_of(const AttentionJob& job, const AttentionCall& options) {
-  const std::int64_t diagonal = job.k.sequence - job.q.sequence;
+  const std::int64_t diagonal = diagonal_of(job, options);
   const std::int64_t least =
       options.window > 0 ? diagonal - std::min<std::int64_t>(options.window, kNever / 2) + 1 : -kNever;
   const auto number = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
@@ -68,7 +74,7 @@ Band band_of(const AttentionJob& job, const AttentionCall& options) {
             kNever};
   const auto* const bias = std::get_if<Bias>(options.position);
   if (bias == nullptr) return band;
-  band.origin = number(origin_of(job));
+  band.origin = number(origin_of(job, options));
   const bool has_right = sees_right(job, options);
   if (const auto* const table = std::get_if<DistanceTable>(&bias->source)) {
     band.tail = number(tail_of(table->axes[0]));
@@ -101,7 +107,7 @@ std::string beyond_hopper(const AttentionJob& job, const AttentionCall& options)
   }
   if (const auto* bias = std::get_if<Bias>(options.position)) {
     if (!job.places.by_index) return "consecutive positions";
-    if (std::abs(job.places.shift) > kMostTokens || std::abs(origin_of(job)) > kMostTokens) {
+    if (std::abs(job.places.shift) > kMostTokens || std::abs(origin_of(job, options)) > kMostTokens) {
       return "queries and keys that are closer to each other";
     }
     if (const auto* const slopes = std::get_if<Slopes>(&bias->source)) {
@@ -139,6 +145,49 @@ TensorMap map_of(const HeadTensor<const void>& x, int rows) {
                                         kMapPromote256, 0),
         "describing a tensor");
   return map;
+}
+
+std::vector<PackedBlock> packed_blocks(const AttentionCall& options, const Band& band, bool of_keys) {
+  struct Weighed {
+    PackedBlock block;
+    std::int64_t pairs;  // about as many as it computes
+  };
+  std::vector<Weighed> all;
+  PackedBlock next{};
+  const std::int64_t size = of_keys ? kKeyTile : kRowTile;
+  for (std::size_t s = 0; s < options.packed.size(); ++s) {
+    next.queries = static_cast<std::int32_t>(options.packed[s]);
+    next.keys = static_cast<std::int32_t>(options.packed_keys[s]);
+    const Band its = band.of(next.queries, next.keys);
+    const std::int64_t rows = of_keys ? next.keys : next.queries, others = of_keys ? next.queries : next.keys;
+    for (next.block = 0; next.block * size < rows; ++next.block) {
+      // The others that a row in the middle of the block attends to, or that attend to it.
+      const std::int64_t middle = next.block * size + size / 2;
+      const std::int64_t first = of_keys ? middle - its.most : middle + its.least,
+                         last = of_keys ? middle - its.least : middle + its.most;
+      all.push_back({next, std::min(last, others - 1) - std::max<std::int64_t>(first, 0)});
+    }
+    next.first_query += next.queries, next.first_key += next.keys;
+    next.first_tile += (next.queries + kQueryTile - 1) / kQueryTile;
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Weighed& a, const Weighed& b) { return a.pairs > b.pairs; });
+  std::vector<PackedBlock> blocks;
+  blocks.reserve(all.size());
+  for (const Weighed& one : all) blocks.push_back(one.block);
+  return blocks;
+}
+
+std::vector<PackedTile> packed_tiles(const AttentionCall& options) {
+  std::vector<PackedTile> tiles;
+  std::int64_t first = 0;
+  for (const std::int64_t queries : options.packed) {
+    for (std::int64_t at = 0; at < queries; at += kQueryTile) {
+      tiles.push_back({static_cast<std::int32_t>(first + at),
+                       static_cast<std::int32_t>(std::min<std::int64_t>(queries - at, kQueryTile))});
+    }
+    first += queries;
+  }
+  return tiles;
 }
 
 PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, bool both) {

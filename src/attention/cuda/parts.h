@@ -4,6 +4,7 @@
 // positions in the form they need.
 
 #include <string>
+#include <vector>
 
 #include "attention/cuda/params.h"
 #include "attention/job.h"
@@ -46,6 +47,14 @@ TensorMap map_of(const HeadTensor<const void>& x, int rows);
 
 /// The pairs that attend to each other. Only for calls that the kernels support.
 Band band_of(const AttentionJob& job, const AttentionCall& options);
+
+/// Of packed sequences: the blocks of rows (of keys) with the most work first, and the tiles of queries in order.
+std::vector<PackedBlock> packed_blocks(const AttentionCall& options, const Band& band, bool of_keys);
+std::vector<PackedTile> packed_tiles(const AttentionCall& options);
+/// For the kernels of this call; null if there are none.
+template <class Item> const Item* on_gpu(Call& call, const std::vector<Item>& items) {
+  return items.empty() ? nullptr : static_cast<const Item*>(call.copied(items.data(), items.size() * sizeof(Item)));
+}
 
 /// The position's part: which kernel, and its bias.
 struct PositionParts {
