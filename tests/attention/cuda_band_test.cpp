@@ -109,16 +109,18 @@ Form form_named(const std::string& name, const BandCase& one, std::int64_t featu
   if (name == "one side") return table_of_both(one.heads, 128, 0);
   return form_of(name, {one.batch, one.heads, one.key_heads, one.queries, features});
 }
-// More than 128 features: one kernel for both sides, q rotated before, and gradients by the slower kernels.
+// Packed, or more than 128 features: one kernel for both sides, and q rotated before. More than 128: gradients by the
+// slower kernels.
 std::string kernel_of(const std::string& name, const BandCase& one, std::int64_t features) {
   const bool is_moved = one.first_query.value_or(0) - one.first_key.value_or(0) != one.keys - one.queries;
-  const bool is_one_sided = features <= 128 && (one.causal || one.window == 1) && !(one.first_query && is_moved);
-  const std::string sides = is_one_sided ? "" : "_both";
-  if (name == "none") return name;
+  const bool is_one_sided =
+      features <= 128 && one.packed.empty() && (one.causal || one.window == 1) && !(one.first_query && is_moved);
+  const std::string packed = one.packed.empty() ? "" : "_packed", sides = (is_one_sided ? "" : "_both") + packed;
+  if (name == "none") return name + packed;
   if (name == "slopes") return name + sides;
   if (name != "rotation") return "distances" + sides;
   const bool is_inside = features <= 128 && one.queries == one.keys && !one.first_query && !one.first_key;
-  return is_inside && one.packed.empty() ? "rotation" : "none";
+  return is_inside && one.packed.empty() ? "rotation" : "none" + packed;
 }
 
 // The positions of packed sequences: the queries at the end of the keys, or the other way round.

@@ -8,7 +8,7 @@
 // and dSᵀ go from registers straight into the next product; only dq needs dS from shared memory. dq is summed in
 // float32 in global memory, stored in register order. Blocks add to it in order of arrival, so its last bits vary.
 // POSENC_BIAS is a BiasKind, POSENC_BOTH 1 if a bias may be needed at distances below 0, else 0, POSENC_FEATURES 64 or
-// 128, POSENC_F16 1 for f16 and 0 for bf16.
+// 128, POSENC_F16 1 for f16 and 0 for bf16, POSENC_PACKED 1 for packed sequences, else 0.
 
 #include "attention/cuda/band.cuh"
 #include "attention/cuda/hopper.cuh"
@@ -19,7 +19,7 @@ namespace {
 constexpr int kPanel = 64;
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr int kFeatures = POSENC_FEATURES, kKind = POSENC_BIAS;
-constexpr bool kBoth = POSENC_BOTH != 0;
+constexpr bool kBoth = POSENC_BOTH != 0, kPacked = POSENC_PACKED != 0;
 constexpr bool kSplitsFeatures =
     kFeatures == 128;  // dq: each warpgroup computes half of the features, or sums half of the keys
 
@@ -36,7 +36,7 @@ __device__ __forceinline__ Work decode(int item, const BackwardParams& p) {
   const int size = p.group < p.batch_keys - g * p.group ? p.group : p.batch_keys - g * p.group;
   const int at = g * p.group + r % size, block = r / size, batch = at / p.key_heads;
   Work w{batch, at - batch * p.key_heads, block, 0, 0, 0, {}, p.band};
-  if (p.packed != nullptr) {
+  if constexpr (kPacked) {
     const PackedBlock its = p.packed[block];
     w.block = its.block, w.first_query = its.first_query, w.first_key = its.first_key, w.first_tile = its.first_tile;
     w.band = p.band.of(its.queries, its.keys);
@@ -276,7 +276,7 @@ struct Consumer {
   int query_head;       // batch · heads + head
   float slope2 = 0;     // in powers of two
 
-  __device__ __forceinline__ const Band& band() const { return sm.work[0].band; }
+  __device__ __forceinline__ const Band& band() const { return kPacked ? sm.work[0].band : p.band; }
   // The lanes have synchronized in the wait for products, so the others have finished reading.
   __device__ __forceinline__ void release(std::uint32_t barrier) {
     if (lane == 0) barrier_arrive(barrier);
@@ -352,11 +352,12 @@ struct Consumer {
     products_commit();
   }
   __device__ __forceinline__ void add_dq(const float (&dq)[32], int i) {
-    float* const to = p.dq +
-                      ((std::int64_t{query_head} * p.tiles + sm.work[0].first_tile + i) * (kFeatures / 64) +
-                       (kSplitsFeatures ? wg : 0)) *
-                          (64 * 64) +
-                      (warp * 32 + lane) * 4;
+    float* const to =
+        p.dq +
+        ((std::int64_t{query_head} * p.tiles + (kPacked ? sm.work[0].first_tile : 0) + i) * (kFeatures / 64) +
+         (kSplitsFeatures ? wg : 0)) *
+            (64 * 64) +
+        (warp * 32 + lane) * 4;
 #pragma unroll
     for (int c = 0; c < 8; ++c) add_four(to + c * 512, dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
   }
@@ -477,7 +478,7 @@ struct Consumer {
         }
       }
       // The next key block may replace `work` from here on.
-      const int keys = w.band.keys;
+      const int keys = band().keys;
       const std::int64_t batch = w.batch, head = w.key_head, first = w.first_key;
       release(POSENC_AT(k_empty, 0));
       if (p.dv != nullptr) {

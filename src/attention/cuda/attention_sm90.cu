@@ -18,7 +18,8 @@
 //  - Heads of more than 128 features leave room for one row block of q. It is freed as soon as the last scores are
 //    computed, and the next one arrives while the results are written.
 // POSENC_BIAS is a BiasKind, POSENC_BOTH 1 if a bias may be needed at distances below 0, else 0, POSENC_FEATURES and
-// POSENC_VALUES the features of q and k, and of v, POSENC_F16 1 for f16 and 0 for bf16.
+// POSENC_VALUES the features of q and k, and of v, POSENC_F16 1 for f16 and 0 for bf16, POSENC_PACKED 1 for packed
+// sequences, else 0.
 
 #include "attention/cuda/band.cuh"
 #include "attention/cuda/hopper.cuh"
@@ -34,7 +35,7 @@ constexpr float kMostGrowth = POSENC_F16 ? 15 : 32;  // weights are at most two 
 constexpr float kLowest = -0x1p126f;                 // the maximum of a row of which nothing was visible yet
 
 constexpr int kKind = POSENC_BIAS;
-constexpr bool kBoth = POSENC_BOTH != 0;
+constexpr bool kBoth = POSENC_BOTH != 0, kPacked = POSENC_PACKED != 0;
 
 constexpr int kRotators = 3;     // warps that rotate q
 constexpr int kRotatedRows = 8;  // per warp at a time
@@ -56,7 +57,7 @@ __device__ __forceinline__ Work decode(int item, const ForwardParams& p) {
   const int per_group = p.group * p.row_blocks, g = item / per_group, r = item - g * per_group;
   const int size = (p.group < p.batch_heads - g * p.group ? p.group : p.batch_heads - g * p.group);
   const int bh = g * p.group + r % size;
-  if (p.packed == nullptr) return {bh, p.row_blocks - 1 - r / size, 0, 0, p.band};
+  if constexpr (!kPacked) return {bh, p.row_blocks - 1 - r / size, 0, 0, p.band};
   const PackedBlock at = p.packed[r / size];
   return {bh, at.block, at.first_query, at.first_key, p.band.of(at.queries, at.keys)};
 }
@@ -116,7 +117,8 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Fo
     }
     const Work w = decode(item, p);
     const int b = w.bh / p.heads, h = w.bh - b * p.heads;
-    sm.work[q.slot] = w;
+    sm.work[q.slot].bh = w.bh, sm.work[q.slot].block = w.block;
+    if constexpr (kPacked) sm.work[q.slot] = w;
     barrier_expect(POSENC_AT(q_full, q.slot), kRowTile * kFeatures * 2 + kTableBytes);
     copy_tile(POSENC_AT(q, q.slot), &q_map, POSENC_AT(q_full, q.slot), w.first_query + w.block * kRowTile, h, b);
     if constexpr (kKind == kDistanceBias)
@@ -274,7 +276,7 @@ struct Consumer {
   };
 
   // Of the row block whose q is in shared memory.
-  __device__ __forceinline__ const Band& band() const { return sm.work[q.slot].band; }
+  __device__ __forceinline__ const Band& band() const { return kPacked ? sm.work[q.slot].band : p.band; }
   // Waits for the next row block; false when there is none.
   __device__ __forceinline__ bool take(Rows& rows) {
     barrier_wait(kKind == kRotation ? POSENC_AT(q_ready, q.slot) : POSENC_AT(q_full, q.slot), q.phase);
@@ -282,7 +284,7 @@ struct Consumer {
     rows.bh = w.bh;
     if (rows.bh < 0) return false;
     rows.block = w.block;
-    rows.first_query = w.first_query, rows.queries = w.band.queries;
+    rows.first_query = kPacked ? w.first_query : 0, rows.queries = band().queries;
     rows.row = w.block * kRowTile + wg * 64 + warp * 16 + (lane >> 2);
     if constexpr (kKind == kSlopeBias) rows.slope2 = p.bias[w.bh % p.heads] * kLog2e;
     if constexpr (kSlopesByProduct) {
@@ -506,7 +508,7 @@ struct Consumer {
       l += from_neighbour(l, 2);
       const float inv = l > 0 ? reciprocal(l) : 0.0f;  // a query that attends to no key
       const int row = rows.row + 8 * r;
-      if (row >= rows.queries) continue;
+      if (row >= (kPacked ? rows.queries : p.band.queries)) continue;
       const int batch = rows.bh / p.heads, head = rows.bh - batch * p.heads;
       std::uint16_t* to = static_cast<std::uint16_t*>(p.out) + batch * p.out_batch + head * p.out_head +
                           (rows.first_query + row) * p.out_token + 2 * (lane & 3);

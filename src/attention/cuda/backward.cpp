@@ -153,10 +153,10 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
                      const DeviceGradients& gradients) {
   const auto* const bias = std::get_if<Bias>(options.position);
   const Band band = band_of(job, options);
-  const PositionParts position = bias != nullptr ? parts_of(call, *bias, job, !band.is_one_sided()) : PositionParts{};
+  const PositionParts position = parts_of(call, job, options, band);
   const auto [q, k, scale] = ready_of(call, job, inputs, options);
 
-  const bool is_packed = !options.packed.empty();
+  const bool is_packed = position.packed;
   const std::vector<PackedTile> packed = is_packed ? packed_tiles(options) : std::vector<PackedTile>{};
   const PackedTile* const packed_on_gpu = on_gpu(call, packed);
   const std::int64_t tiles = is_packed ? std::ssize(packed) : (q.sequence + kQueryTile - 1) / kQueryTile,
@@ -197,11 +197,10 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   p.group = 1;
   while (p.group * 2 * bytes <= kCache && p.group < p.batch_keys) p.group *= 2;
 
-  static KernelSlot slots[2][6][2];
-  constexpr std::string_view kKinds[] = {"none", "slopes", "distances", "", "slopes_both", "distances_both"};
+  static KernelSlot slots[2][kVariants][2];
   const std::size_t type = q.type == DataType::kF16 ? 1 : 0, size = q.features == 128 ? 1 : 0;
   const std::string name = fmt::format("attention_backward_sm90_{}_{}_{}", type == 1 ? "f16" : "bf16",
-                                       kKinds[position.variant()], q.features);
+                                       kVariantNames[position.variant()], q.features);
   const Function function = kernel(name, slots[type][position.variant()][size]);
   const int shared = backward_shared_bytes(position.kind, narrowed(q.features));
   check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, shared), "asking for shared memory");

@@ -16,18 +16,15 @@ namespace {
 
 using namespace kernels::cuda;
 
-// By type, PositionParts::variant and size. Larger heads have fewer variants: see forward.
 constexpr std::size_t kSizes = std::size(kHopperSizes);
 const std::string& name_of(std::size_t type, std::size_t variant, std::size_t size) {
   static const auto names = [] {
-    constexpr std::string_view kTypes[] = {"bf16", "f16"},
-                               kVariants[] = {"none",     "slopes",      "distances",
-                                              "rotation", "slopes_both", "distances_both"};
-    std::array<std::array<std::array<std::string, kSizes>, 6>, 2> all;
-    for (std::size_t t = 0; t < 2; ++t) {
-      for (std::size_t n = 0; n < 6; ++n) {
-        for (std::size_t m = 0; m < kSizes; ++m)
-          all[t][n][m] = fmt::format("attention_sm90_{}_{}_{}", kTypes[t], kVariants[n], kHopperSizes[m].features);
+    std::array<std::array<std::array<std::string, kSizes>, kVariants>, 2> all;
+    for (std::size_t n = 0; n < kVariants; ++n) {
+      for (std::size_t m = 0; m < kSizes; ++m) {
+        const std::string rest = fmt::format("{}_{}", kVariantNames[n], kHopperSizes[m].features);
+        all[0][n][m] = "attention_sm90_bf16_" + rest;
+        all[1][n][m] = "attention_sm90_f16_" + rest;
       }
     }
     return all;
@@ -99,12 +96,9 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
     forward_any(call, job, inputs, options);
     return;
   }
-  const auto* const bias = std::get_if<Bias>(options.position);
   ForwardParams p{};
   p.band = band_of(job, options);
-  // For more than 128 features there are only the kernels for both sides, which lose little on one.
-  const bool both = !p.band.is_one_sided() || job.q.features > 128;
-  PositionParts position = bias != nullptr ? parts_of(call, *bias, job, both) : PositionParts{};
+  PositionParts position = parts_of(call, job, options, p.band);
   p.counter = zero_counters(call);  // before the rotation, so that attention follows it directly
   p.row_blocks = static_cast<std::int32_t>((job.q.sequence + kRowTile - 1) / kRowTile);
   if (!options.packed.empty()) {
@@ -139,7 +133,7 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   p.group = 1;
   while (p.group * 4 * k.sequence * (q.features + v.features) <= kCache && p.group < p.batch_heads) p.group *= 2;
 
-  static KernelSlot slots[2][6][kSizes];
+  static KernelSlot slots[2][kVariants][kSizes];
   const std::size_t type = q.type == DataType::kF16 ? 1 : 0, variant = position.variant(),
                     size = static_cast<std::size_t>(hopper_size_of(q.features, v.features));
   const Function function = kernel(name_of(type, variant, size), slots[type][variant][size]);

@@ -190,10 +190,14 @@ std::vector<PackedTile> packed_tiles(const AttentionCall& options) {
   return tiles;
 }
 
-PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, bool both) {
+PositionParts parts_of(Call& call, const AttentionJob& job, const AttentionCall& options, const Band& band) {
+  const bool packed = !options.packed.empty(), both = !band.is_one_sided() || job.q.features > 128 || packed;
+  const auto* const bias = std::get_if<Bias>(options.position);
+  if (bias == nullptr) return {kNoBias, nullptr, false, packed};
+  const Bias& form = *bias;
   if (const auto* slopes = std::get_if<Slopes>(&form.source)) {
     const std::vector<float> narrow(slopes->slopes.begin(), slopes->slopes.end());
-    return {kSlopeBias, call.numbers(std::span<const float>(narrow)), both};
+    return {kSlopeBias, call.numbers(std::span<const float>(narrow)), both, packed};
   }
   const auto& table = std::get<DistanceTable>(form.source);
   const DistanceMap& map = table.axes[0];
@@ -211,7 +215,7 @@ PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, bo
                        job.scale,
                        both ? 0 : 1};
   launch("expand_distances", {job.q.heads, 128, 0}, call.stream(), p);
-  return {kDistanceBias, expanded, both};
+  return {kDistanceBias, expanded, both, packed};
 }
 
 int* zero_counters(Call& call, std::size_t more_bytes) {

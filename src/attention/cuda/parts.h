@@ -61,12 +61,23 @@ struct PositionParts {
   BiasKind kind = kNoBias;
   const float* bias = nullptr;
   bool both = false;  // at distances below 0, too
+  bool packed = false;
 
-  /// Which of the kernels: as the BiasKind, then slopes and distances on both sides.
-  std::size_t variant() const { return static_cast<std::size_t>(kind) + (both ? 3U : 0U); }
+  /// Which of the kernels, as an index in kVariantNames.
+  std::size_t variant() const { return packed ? 6U + kind : static_cast<std::size_t>(kind) + (both ? 3U : 0U); }
 };
-/// both: use the kernels for both sides, also where the band needs one.
-PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, bool both);
+constexpr std::string_view kVariantNames[] = {"none",
+                                              "slopes",
+                                              "distances",
+                                              "rotation",
+                                              "slopes_both",
+                                              "distances_both",
+                                              "none_packed",
+                                              "slopes_both_packed",
+                                              "distances_both_packed"};
+constexpr std::size_t kVariants = std::size(kVariantNames);
+/// For more than 128 features, and for packed sequences, there are only kernels for both sides: they lose little on one.
+PositionParts parts_of(Call& call, const AttentionJob& job, const AttentionCall& options, const Band& band);
 
 /// Two zeroed counters for one launch, and as many zeros from kZerosAfter bytes on.
 constexpr std::size_t kZerosAfter = 16;

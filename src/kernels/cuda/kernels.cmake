@@ -70,7 +70,7 @@ foreach(type bf16=0 f16=1)
   foreach(features 64 128)
     add_kernel(attention_sm90_${name}_rotation_${features} attention/cuda/attention_sm90 sm_90a
                POSENC_F16=${is_f16} POSENC_BIAS=3 POSENC_BOTH=0 POSENC_FEATURES=${features} POSENC_VALUES=${features}
-               POSENC_OVERLAPS=1)
+               POSENC_PACKED=0 POSENC_OVERLAPS=1)
   endforeach()
   foreach(bias none=0=0 slopes=1=0 distances=2=0 slopes_both=1=1 distances_both=2=1)
     string(REPLACE "=" ";" bias "${bias}")
@@ -80,18 +80,30 @@ foreach(type bf16=0 f16=1)
     foreach(features 64 128)
       add_kernel(attention_sm90_${name}_${bias_name}_${features} attention/cuda/attention_sm90 sm_90a
                  POSENC_F16=${is_f16} POSENC_BIAS=${kind} POSENC_BOTH=${both} POSENC_FEATURES=${features}
-                 POSENC_VALUES=${features})
+                 POSENC_VALUES=${features} POSENC_PACKED=0)
       add_kernel(attention_backward_sm90_${name}_${bias_name}_${features} attention/cuda/attention_backward_sm90 sm_90a
-                 POSENC_F16=${is_f16} POSENC_BIAS=${kind} POSENC_BOTH=${both} POSENC_FEATURES=${features})
+                 POSENC_F16=${is_f16} POSENC_BIAS=${kind} POSENC_BOTH=${both} POSENC_FEATURES=${features}
+                 POSENC_PACKED=0)
     endforeach()
     if(bias_name STREQUAL "none" OR both)
-      foreach(size 192=128 256=256)
+      # Larger heads, and packed sequences.
+      foreach(size 64=64=1 128=128=1 192=128=0 192=128=1 256=256=0 256=256=1)
         string(REPLACE "=" ";" size "${size}")
         list(GET size 0 features)
         list(GET size 1 values)
-        add_kernel(attention_sm90_${name}_${bias_name}_${features} attention/cuda/attention_sm90 sm_90a
-                   POSENC_F16=${is_f16} POSENC_BIAS=${kind} POSENC_BOTH=${both} POSENC_FEATURES=${features}
-                   POSENC_VALUES=${values})
+        list(GET size 2 packed)
+        set(packed_name "")
+        if(packed)
+          set(packed_name _packed)
+        endif()
+        set(case POSENC_F16=${is_f16} POSENC_BIAS=${kind} POSENC_BOTH=${both} POSENC_FEATURES=${features}
+            POSENC_PACKED=${packed})
+        add_kernel(attention_sm90_${name}_${bias_name}${packed_name}_${features} attention/cuda/attention_sm90 sm_90a
+                   ${case} POSENC_VALUES=${values})
+        if(features LESS 192)
+          add_kernel(attention_backward_sm90_${name}_${bias_name}${packed_name}_${features}
+                     attention/cuda/attention_backward_sm90 sm_90a ${case})
+        endif()
       endforeach()
     endif()
   endforeach()
