@@ -55,7 +55,8 @@ struct alignas(1024) Shared {
   alignas(16) float delta[kBackwardStages][kQueryTile];
   alignas(16) float table[1][kTableSize];
   alignas(16) float part[kKind == kDistanceBias ? kDiagonalTasks : 1][8];  // sums along diagonals: see sum_diagonals
-  Work work[1];  // the key block that k and v belong to; no block: the last
+  int item[1];   // the key block that k and v belong to; -1 ends the block
+  Work work[1];  // the same, if sequences are packed
   alignas(8) std::uint64_t k_full[1], k_empty[1], v_full[1], v_empty[1], t_full[1], t_empty[1];
   std::uint64_t q_full[kBackwardStages], q_empty[kBackwardStages], g_full[kBackwardStages], g_empty[kBackwardStages];
 };
@@ -120,7 +121,8 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Ba
     copy_tile(POSENC_AT(v, 0), &v_map, POSENC_AT(v_full, 0), w.first_key + w.block * kKeyTile, w.key_head, w.batch);
     load_q(w.tiles.first);
     barrier_wait(POSENC_AT(k_empty, 0), kv.phase ^ 1);
-    sm.work[0] = w;
+    sm.item[0] = item;
+    if constexpr (kPacked) sm.work[0] = w;
     barrier_expect(POSENC_AT(k_full, 0), kKeyTile * kFeatures * 2);
     copy_tile(POSENC_AT(k, 0), &k_map, POSENC_AT(k_full, 0), w.first_key + w.block * kKeyTile, w.key_head, w.batch);
     load_table();
@@ -134,7 +136,7 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Ba
     }
   }
   barrier_wait(POSENC_AT(k_empty, 0), kv.phase ^ 1);
-  sm.work[0].block = -1;
+  sm.item[0] = -1;
   barrier_arrive(POSENC_AT(k_full, 0));
   if (__nvvm_atom_add_gen_i(p.counter + 1, 1) ==
       static_cast<int>(kernels::cuda::blocks()) - 1) {  // the last block out resets the counters
@@ -234,8 +236,9 @@ struct Diagonals {
   int buffer = 0;
   for (;; phase ^= 1) {
     barrier_wait(POSENC_AT(k_full, 0), phase);
-    const Work w = sm.work[0];  // the consumers may be one key block ahead before this one is summed
-    if (w.block < 0) return;
+    const int item = sm.item[0];
+    if (item < 0) return;
+    const Work w = kPacked ? sm.work[0] : decode(item, p);
     sums.rest = w.band.origin & 7;
     float* to = p.d_distances + w.key_head * (p.heads / p.key_heads) * (2 * kMostDistance);
 #pragma unroll 1
@@ -243,11 +246,13 @@ struct Diagonals {
       if (p.d_distances != nullptr) sums.clear();
 #pragma unroll 1
       for (int i = w.tiles.first; i <= w.tiles.last; ++i, buffer ^= 1) {
+        // Once they have met, the consumers may finish the key block, and `work` be the next.
+        const Band& band = kPacked ? sm.work[0].band : p.band;
+        const int shift = i * kQueryTile + band.origin - w.block * kKeyTile;
+        const Side side = kind_of<kKind, kBoth, kQueryTile, kKeyTile>(band, i * kQueryTile, w.block * kKeyTile).side;
         meet(1, kExchange);
         if (p.d_distances == nullptr) continue;
-        const Side side =
-            kind_of<kKind, kBoth, kQueryTile, kKeyTile>(w.band, i * kQueryTile, w.block * kKeyTile).side;
-        if (side == Side::kNear) sums.add_near(buffer, i * kQueryTile + w.band.origin - w.block * kKeyTile);
+        if (side == Side::kNear) sums.add_near(buffer, shift);
         if (side == Side::kRight) sums.add_right(buffer);
       }
       meet(2, 96);
@@ -450,8 +455,9 @@ struct Consumer {
     const int heads_per_key = p.heads / p.key_heads;
     for (;; kv.next()) {
       barrier_wait(POSENC_AT(k_full, 0), kv.phase);
-      const Work& w = sm.work[0];
-      if (w.block < 0) break;
+      const int item = sm.item[0];
+      if (item < 0) break;
+      const Work w = kPacked ? sm.work[0] : decode(item, p);
       const int key0 = w.block * kKeyTile + wg * 64;
       key = key0 + warp * 16 + (lane >> 2);
       const TileRange plain = plain_query_tiles<kQueryTile, 64>(band(), key0);
@@ -477,10 +483,9 @@ struct Consumer {
           tables.next();
         }
       }
-      // The next key block may replace `work` from here on.
       const int keys = band().keys;
-      const std::int64_t batch = w.batch, head = w.key_head, first = w.first_key;
-      release(POSENC_AT(k_empty, 0));
+      const std::int64_t batch = w.batch, head = w.key_head, first = kPacked ? sm.work[0].first_key : 0;
+      release(POSENC_AT(k_empty, 0));  // the next key block may replace `work` from here on
       if (p.dv != nullptr) {
         write(static_cast<std::uint16_t*>(p.dv) + batch * p.dv_batch + head * p.dv_head + first * p.dv_token,
               p.dv_token, dv, 1.0f, keys);

@@ -49,17 +49,24 @@ constexpr bool kSlopesByProduct = kKind == kSlopeBias && adds_slopes_by_product(
 // A row block of one head.
 struct Work {
   int bh, block;
-  int first_query, first_key;  // of its sequence, in the tensors
+};
+// Where the sequence of a row block begins in the tensors, and its band.
+struct Sequence {
+  int first_query, first_key;
   Band band;
 };
 // Heads are grouped so that their K and V fit in the L2 cache; within a group the longest row blocks come first.
 __device__ __forceinline__ Work decode(int item, const ForwardParams& p) {
   const int per_group = p.group * p.row_blocks, g = item / per_group, r = item - g * per_group;
   const int size = (p.group < p.batch_heads - g * p.group ? p.group : p.batch_heads - g * p.group);
-  const int bh = g * p.group + r % size;
-  if constexpr (!kPacked) return {bh, p.row_blocks - 1 - r / size, 0, 0, p.band};
-  const PackedBlock at = p.packed[r / size];
-  return {bh, at.block, at.first_query, at.first_key, p.band.of(at.queries, at.keys)};
+  return {g * p.group + r % size, kPacked ? r / size : p.row_blocks - 1 - r / size};
+}
+// Of packed sequences, the block is at first one of the list: replaces it by the block of its sequence.
+__device__ __forceinline__ Sequence sequence_of(Work& w, const ForwardParams& p) {
+  if constexpr (!kPacked) return {0, 0, p.band};
+  const PackedBlock at = p.packed[w.block];
+  w.block = at.block;
+  return {at.first_query, at.first_key, p.band.of(at.queries, at.keys)};
 }
 
 struct alignas(1024) Shared {
@@ -71,7 +78,10 @@ struct alignas(1024) Shared {
   // The bias by distance of two row blocks; or cosines and sines, twice kRotatedRows rows for each rotator.
   alignas(16) float table[kKind == kRotation ? 2 * kRotators : 2]
                          [kKind == kRotation ? kRotatedRows * kFeatures : kTableSize];
-  Work work[2];  // the row block that Q and the table belong to; no head: the last
+  int item[2];  // the row block that Q and the table belong to; -1 ends the block
+  // kPacked: the sequences and blocks of the last four row blocks. Two of them may be in use, and two be requested.
+  Sequence sequence[4];
+  Work work[4];
   std::uint64_t q_full[2], q_ready[2], q_empty[2], k_full[kStages], k_empty[kStages], v_full[kStages],
       v_empty[kStages], waves_full[2 * kRotators];
 };
@@ -107,20 +117,22 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Fo
   const int items = p.batch_heads * p.row_blocks;
   Ring<kRowBlocks> q;
   Ring<kStages> kv;
+  int requested = 0;
   // Requests the q of a row block, or signals that none is left.
   const auto ask_for_rows = [&](int item) {
     barrier_wait(POSENC_AT(q_empty, q.slot), q.phase ^ 1);
     if (item >= items) {
-      sm.work[q.slot].bh = -1;
+      sm.item[q.slot] = -1;
       barrier_arrive(POSENC_AT(q_full, q.slot));
       return;
     }
-    const Work w = decode(item, p);
+    Work w = decode(item, p);
+    const Sequence its = sequence_of(w, p);
     const int b = w.bh / p.heads, h = w.bh - b * p.heads;
-    sm.work[q.slot].bh = w.bh, sm.work[q.slot].block = w.block;
-    if constexpr (kPacked) sm.work[q.slot] = w;
+    sm.item[q.slot] = item;
+    if constexpr (kPacked) sm.sequence[requested & 3] = its, sm.work[requested & 3] = w, ++requested;
     barrier_expect(POSENC_AT(q_full, q.slot), kRowTile * kFeatures * 2 + kTableBytes);
-    copy_tile(POSENC_AT(q, q.slot), &q_map, POSENC_AT(q_full, q.slot), w.first_query + w.block * kRowTile, h, b);
+    copy_tile(POSENC_AT(q, q.slot), &q_map, POSENC_AT(q_full, q.slot), its.first_query + w.block * kRowTile, h, b);
     if constexpr (kKind == kDistanceBias)
       copy_bytes(POSENC_AT(table, q.slot), p.bias + h * kTableSize, kTableBytes, POSENC_AT(q_full, q.slot));
     q.next();
@@ -129,19 +141,20 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Fo
   ask_for_rows(item);
   while (item < items) {
     const int next = __nvvm_atom_add_gen_i(p.counter, 1);
-    const Work w = decode(item, p);
+    Work w = decode(item, p);
+    const Sequence its = sequence_of(w, p);
     const int b = w.bh / p.heads, key_head = (w.bh - b * p.heads) / (p.heads / p.key_heads);
-    const TileRange tiles = key_tiles<kRowTile, kKeys>(w.band, w.block * kRowTile);
+    const TileRange tiles = key_tiles<kRowTile, kKeys>(its.band, w.block * kRowTile);
     // The next rows are requested after these tiles. If they are to be rotated, they are requested when work on these
     // rows begins, that is, when the first tile has made room for a third.
     const int last = kKind == kRotation ? larger_of(tiles.last - kStages, tiles.first) : tiles.first;
     for (int j = tiles.last; j >= tiles.first; --j, kv.next()) {
       barrier_wait(POSENC_AT(k_empty, kv.slot), kv.phase ^ 1);
       barrier_expect(POSENC_AT(k_full, kv.slot), kKeys * kFeatures * 2);
-      copy_tile(POSENC_AT(k, kv.slot), &k_map, POSENC_AT(k_full, kv.slot), w.first_key + j * kKeys, key_head, b);
+      copy_tile(POSENC_AT(k, kv.slot), &k_map, POSENC_AT(k_full, kv.slot), its.first_key + j * kKeys, key_head, b);
       barrier_wait(POSENC_AT(v_empty, kv.slot), kv.phase ^ 1);
       barrier_expect(POSENC_AT(v_full, kv.slot), kKeys * kValues * 2);
-      copy_tile(POSENC_AT(v, kv.slot), &v_map, POSENC_AT(v_full, kv.slot), w.first_key + j * kKeys, key_head, b);
+      copy_tile(POSENC_AT(v, kv.slot), &v_map, POSENC_AT(v_full, kv.slot), its.first_key + j * kKeys, key_head, b);
       if (j == last) ask_for_rows(next);
     }
     item = next;
@@ -213,9 +226,9 @@ __device__ __forceinline__ void rotate_rows(std::uint32_t tile, std::uint32_t wa
   Ring<2> asked, waves;
   for (Ring<kRowBlocks> q;; q.next()) {
     barrier_wait(POSENC_AT(q_full, q.slot), q.phase);
-    const bool is_last = sm.work[q.slot].bh < 0;
-    if (!is_last) {
-      const float* const from = p.cos_sin + std::int64_t{sm.work[q.slot].block} * (kRowTile * kFeatures);
+    const int item = sm.item[q.slot];
+    if (item >= 0) {
+      const float* const from = p.cos_sin + std::int64_t{decode(item, p).block} * (kRowTile * kFeatures);
       const auto ask = [&](int row) {
         if (row >= kRowTile) return;
         if (lane == 0) {
@@ -243,7 +256,7 @@ __device__ __forceinline__ void rotate_rows(std::uint32_t tile, std::uint32_t wa
       show_to_products();
     }
     barrier_arrive(POSENC_AT(q_ready, q.slot));
-    if (is_last) return;
+    if (item < 0) return;
   }
 }
 
@@ -257,6 +270,7 @@ struct Consumer {
 
   Ring<kRowBlocks> q;
   Ring<kStages> k, v;
+  int taken = 0;
 
   static constexpr int kPart = kValues < 128 ? kValues : 128;  // features of v that one product covers
   static constexpr int kParts = kValues / kPart;
@@ -267,7 +281,8 @@ struct Consumer {
   std::uint32_t pb[kKeys / 4];  // probabilities as std::uint16_t, in the layout of wgmma's A operand
 
   struct Rows {  // what belongs to one row block
-    int bh, block, first_query, queries;
+    int bh, block;
+    int taken;                  // kPacked: how many row blocks were taken before
     int row;                    // this thread's first row
     float slope2;               // Alibi: slope * log2(e)
     std::uint32_t slope_parts;  // kSlopesByProduct: this thread's part of the sixteen features of q
@@ -275,16 +290,18 @@ struct Consumer {
     float m[2], l[2];  // the maximum in use, in powers of two, and this thread's part of the sum, per row
   };
 
-  // Of the row block whose q is in shared memory.
-  __device__ __forceinline__ const Band& band() const { return kPacked ? sm.work[q.slot].band : p.band; }
+  __device__ __forceinline__ const Band& band(const Rows& rows) const {
+    return kPacked ? sm.sequence[rows.taken & 3].band : p.band;
+  }
   // Waits for the next row block; false when there is none.
   __device__ __forceinline__ bool take(Rows& rows) {
     barrier_wait(kKind == kRotation ? POSENC_AT(q_ready, q.slot) : POSENC_AT(q_full, q.slot), q.phase);
-    const Work& w = sm.work[q.slot];
+    const int item = sm.item[q.slot];
+    if (item < 0) return false;
+    rows.taken = kPacked ? taken++ : 0;
+    const Work w = kPacked ? sm.work[rows.taken & 3] : decode(item, p);
     rows.bh = w.bh;
-    if (rows.bh < 0) return false;
     rows.block = w.block;
-    rows.first_query = kPacked ? w.first_query : 0, rows.queries = band().queries;
     rows.row = w.block * kRowTile + wg * 64 + warp * 16 + (lane >> 2);
     if constexpr (kKind == kSlopeBias) rows.slope2 = p.bias[w.bh % p.heads] * kLog2e;
     if constexpr (kSlopesByProduct) {
@@ -305,11 +322,11 @@ struct Consumer {
   };
   // The tiles of a row block, from the last to the first.
   __device__ __forceinline__ TileRange tiles_of(const Rows& rows) const {
-    return key_tiles<kRowTile, kKeys>(band(), rows.block * kRowTile);
+    return key_tiles<kRowTile, kKeys>(band(rows), rows.block * kRowTile);
   }
   __device__ __forceinline__ Tile tile_of(const Rows& rows, int j) const {
     return {j * kKeys + 2 * (lane & 3),
-            kind_of<kKind, kBoth, 64, kKeys>(band(), rows.block * kRowTile + wg * 64, j * kKeys)};
+            kind_of<kKind, kBoth, 64, kKeys>(band(rows), rows.block * kRowTile + wg * 64, j * kKeys)};
   }
 
   // The initial value of the score accumulator, in units of q.k: near the diagonal, the bias by distance, or what is to
@@ -317,7 +334,7 @@ struct Consumer {
   __device__ __forceinline__ bool init_scores(const Rows& rows, const Tile& tile) {
     const bool is_near = tile.kind.side == Side::kNear;
     if (is_near) {
-      const int distance = rows.row + band().origin - tile.col;
+      const int distance = rows.row + band(rows).origin - tile.col;
       if constexpr (kKind == kDistanceBias) {
         const float* t = &sm.table[q.slot][kTableMiddle + distance];
 #pragma unroll
@@ -333,8 +350,8 @@ struct Consumer {
       for (int i = 0; i < kKeys / 2; ++i) s[i] = 0;
     }
     if (tile.kind.is_masked) {
-      const Columns seen[2] = {visible_keys(band(), rows.row, tile.col),
-                               visible_keys(band(), rows.row + 8, tile.col)};
+      const Columns seen[2] = {visible_keys(band(rows), rows.row, tile.col),
+                               visible_keys(band(rows), rows.row + 8, tile.col)};
 #pragma unroll
       for (int i = 0; i < kKeys / 2; ++i) {
         const int column = 8 * (i / 4) + i % 2, r = i / 2 % 2;
@@ -411,7 +428,7 @@ struct Consumer {
     if constexpr (kKind == kSlopeBias) {
       const int block_row = rows.block * kRowTile;
       const int col = kSlopesByProduct ? tile.col - 2 * (lane & 3) : tile.col;
-      const float start = rows.slope2 * float(col - block_row - band().origin);
+      const float start = rows.slope2 * float(col - block_row - band(rows).origin);
       if (tile.kind.side != Side::kRight) return {{start, start}, rows.slope2};
       const float twice = 2 * rows.slope2, in_block = float(rows.row - block_row);
       return {{__builtin_fmaf(twice, in_block, -start), __builtin_fmaf(twice, in_block + 8, -start)}, -rows.slope2};
@@ -508,10 +525,11 @@ struct Consumer {
       l += from_neighbour(l, 2);
       const float inv = l > 0 ? reciprocal(l) : 0.0f;  // a query that attends to no key
       const int row = rows.row + 8 * r;
-      if (row >= (kPacked ? rows.queries : p.band.queries)) continue;
+      if (row >= band(rows).queries) continue;
+      const int token = (kPacked ? sm.sequence[rows.taken & 3].first_query : 0) + row;
       const int batch = rows.bh / p.heads, head = rows.bh - batch * p.heads;
       std::uint16_t* to = static_cast<std::uint16_t*>(p.out) + batch * p.out_batch + head * p.out_head +
-                          (rows.first_query + row) * p.out_token + 2 * (lane & 3);
+                          token * p.out_token + 2 * (lane & 3);
 #pragma unroll
       for (int n = 0; n < kValues / 8; ++n) {
         const float* const from = &o[n / (kPart / 8)][4 * (n % (kPart / 8)) + 2 * r];
@@ -521,7 +539,7 @@ struct Consumer {
         float shift = 0;  // omitted from the bias because it is constant along the row
         if constexpr (kKind == kSlopeBias) shift = -rows.slope2 * kLn2 * float(row - rows.block * kRowTile);
         if constexpr (kKind == kDistanceBias) shift = rows.far;
-        p.logsumexp[batch * p.lse_batch + head * p.lse_head + (rows.first_query + row) * p.lse_token] =
+        p.logsumexp[batch * p.lse_batch + head * p.lse_head + token * p.lse_token] =
             (rows.m[r] + log_of_two(l)) * kLn2 + shift;
       }
     }
@@ -549,7 +567,7 @@ struct Consumer {
   // assembler finds better code than for one loop; without a bias and with 64 features it is the other way round.
   __device__ __forceinline__ void go_on(Rows& rows) {
     const int query0 = rows.block * kRowTile + wg * 64;
-    const TileRange tiles = tiles_of(rows), left = plain_key_tiles<64, kKeys>(band(), query0);
+    const TileRange tiles = tiles_of(rows), left = plain_key_tiles<64, kKeys>(band(rows), query0);
     int j = tiles.last - 1;
     if constexpr (kKind == kNoBias && kFeatures == 64) {
 #pragma unroll 1
@@ -563,7 +581,7 @@ struct Consumer {
       return;
     }
     if constexpr (kBoth) {
-      const TileRange right = plain_right_key_tiles<64, kKeys>(band(), query0);
+      const TileRange right = plain_right_key_tiles<64, kKeys>(band(rows), query0);
       const int first = larger_of(tiles.first, right.first);
 #pragma unroll 1
       for (; j >= tiles.first && j > right.last; --j) step<Side::kNear>(rows, j);
