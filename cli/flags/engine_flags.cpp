@@ -32,7 +32,7 @@ void use_engine(const EngineFlags& flags) {
 }
 
 std::int64_t block_bytes() {
-  // cuda works on some pieces of a block while others are copied there and back.
+  // A call of cuda copies a block there and back and waits, so it gets the largest.
   return std::int64_t{1} << (backend() == "reference" ? 18 : backend() == "cuda" ? 27 : 23);
 }
 

@@ -104,7 +104,7 @@ void compute(const AttentionCall& call, const RotationForms* forms, const Run& r
 #if POSENC_CUDA
   const bool is_forced = kernels::selected_backend().name == "cuda" && run.workspace.empty();
   if (is_forced && cuda::takes_from_host(job)) {
-    if (has_work(job)) cuda::forward_on_host(job, call, compute);
+    if (has_work(job)) cuda::forward_on_host(call, compute);
     return;
   }
 #endif

@@ -325,8 +325,8 @@ TEST(Cuda, GradientsOfABias) {
   }
 }
 
-// Larger than two pieces: copied there and back while others are worked on.
-TEST(Cuda, TensorsOfTheHostInPieces) {
+// Copied there and back. The last outputs are slices of one array, in which nothing but they may change.
+TEST(Cuda, TensorsOfTheHost) {
   SKIP_WITHOUT_CUDA();
   const Extents q_shape = {2, 5500, 8, 128}, k_shape = {2, 5500, 3, 128};
   const auto q = random_gpu_values<float>(count_of(q_shape), 51), k = random_gpu_values<float>(count_of(k_shape), 52);
@@ -346,16 +346,19 @@ TEST(Cuda, TensorsOfTheHostInPieces) {
       add(view(sum.data(), rows), view(q.data(), rows), positions, prepare(Sinusoidal{.width = 1024}));
       std::vector<float> table(q.size());
       tabulate(view(table.data(), rows), positions, prepare(Sinusoidal{.width = 1024}));
-      for (auto* one : {&to_q, &to_k, &sum, &table}) made.push_back(std::move(*one));
+      auto both = q;  // [batch, tokens, 4 of q, 1 of k, 3 others; features]
+      const TensorView heads = swap_axes(view(both.data(), q_shape), 1, 2);
+      rotate(QueryKey<TensorView>{slice(heads, 1, 0, 4), slice(heads, 1, 4, 1)}, positions, form);
+      for (auto* one : {&to_q, &to_k, &sum, &table, &both}) made.push_back(std::move(*one));
     }
     force_backend("");
-    for (std::size_t n = 0; n < 4; ++n) EXPECT_SAME_BYTES(made[n + 4], made[n]) << n;
+    for (std::size_t n = 0; n < 5; ++n) EXPECT_SAME_BYTES(made[n + 5], made[n]) << n;
   }
   force_backend("");
 }
 
 // Tables of the form lie on the host too: one row for each position, or one for each token.
-TEST(Cuda, TensorsOfTheHostInPiecesWithTables) {
+TEST(Cuda, TensorsOfTheHostWithTables) {
   SKIP_WITHOUT_CUDA();
   const std::int64_t batch = 2, tokens = 5500, pairs = 64;
   const Extents q_shape = {batch, 8, tokens, 2 * pairs}, rows = {batch, tokens, 1024};
@@ -380,27 +383,34 @@ TEST(Cuda, TensorsOfTheHostInPiecesWithTables) {
   for (std::size_t n = 0; n < 3; ++n) EXPECT_SAME_BYTES(made[n + 3], made[n]) << n;
 }
 
-// Three times as large as what the GPU has left.
-TEST(Cuda, TensorsOfTheHostLargerThanFreeMemory) {
+// Refused, and nothing is written; what was copied before is freed.
+TEST(Cuda, RefusesTensorsOfTheHostLargerThanFreeMemory) {
   SKIP_WITHOUT_CUDA();
   constexpr std::size_t kLeft = std::size_t{256} << 20;
-  const std::size_t free = cuda::free_bytes();
-  ASSERT_GT(free, kLeft);
-  const cuda::Memory ballast(free - kLeft);
-  const Extents shape = {1, 196'608, 8, 128}, rows = {196'608, 1024};
-  const auto x = random_gpu_values<float>(count_of(shape), 71);
-  ASSERT_GT(x.size() * sizeof(float), 3 * cuda::free_bytes() - (std::size_t{64} << 20));
-  EXPECT_THROW(cuda::Memory(x.size() * sizeof(float)), Error);  // it does not fit
-  std::vector<std::vector<float>> made;
-  for (const char* backend : {"cpu", "cuda"}) {
-    force_backend(backend);
-    auto rotated = x, sum = x;
-    rotate(swap_axes(view(rotated.data(), shape), 1, 2), {.first = 9}, prepare(Rope{.dims = 128}));
-    add(view(sum.data(), rows), {.first = 9}, prepare(Sinusoidal{.width = 1024}));
-    made.push_back(std::move(rotated)), made.push_back(std::move(sum));
+  const Extents shape = {262'144, 384};  // 384 MiB
+  std::vector<float> sum(static_cast<std::size_t>(count_of(shape)), 1.0F);
+  const auto refusal = [&]() -> std::string {
+    try {
+      add(view(sum.data(), shape), {.first = 9}, prepare(Sinusoidal{.width = 384}));
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  force_backend("cuda");
+  {
+    const cuda::Memory ballast(cuda::free_bytes() - kLeft);
+    const std::string told = refusal();
+    EXPECT_TRUE(told.starts_with("cuda: copies of the tensors on the host need at least 402653184 bytes, but "))
+        << told;
+    EXPECT_TRUE(
+        told.ends_with(" of the GPU's memory are free; pass tensors on the GPU, or fewer heads, sequences or "
+                       "tokens at a time"))
+        << told;
+    for (const float value : sum) ASSERT_EQ(value, 1.0F);
   }
+  EXPECT_EQ(refusal(), "");
   force_backend("");
-  for (std::size_t n = 0; n < 2; ++n) EXPECT_SAME_BYTES(made[n + 2], made[n]) << n;
 }
 
 TEST(Cuda, KernelsUseNoLocalMemory) {

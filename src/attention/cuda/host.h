@@ -11,9 +11,8 @@ bool takes_from_host(const AttentionJob& job);
 /// Computes a call whose tensors are on a GPU.
 using Compute = void (*)(const AttentionCall& call, const RotationForms* forms, const Run& run);
 
-/// Attention of tensors on the host, computed on the GPU: a few heads of one sequence at a time, so that the tensors
-/// may be larger than its memory. `job` holds the tensors; `compute` computes each piece.
-/// Throws: Error if there is no kernel for the call.
-void forward_on_host(const AttentionJob& job, const AttentionCall& call, Compute compute);
+/// Attention of tensors on the host, by `compute` with copies of them on the GPU.
+/// Throws: Error if there is no kernel for the call, or if the copies do not fit into the GPU's memory.
+void forward_on_host(const AttentionCall& call, Compute compute);
 
 }  // namespace posenc::attend::cuda

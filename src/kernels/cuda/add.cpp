@@ -4,7 +4,6 @@
 #include <string>
 
 #include "kernels/cuda/call.h"
-#include "kernels/cuda/pieces.h"
 #include "numerics/wave.h"
 
 namespace posenc::kernels::cuda {
@@ -175,7 +174,6 @@ bool add_vectors(const Call& call, const AddJob& job, const ColumnPairs& pairs, 
 }  // namespace
 
 Outcome add(const AddJob& job) {
-  if (add_in_pieces(job)) return {};
   Call call(job.site);
   AddParams p{};
   ColumnPairs pairs;

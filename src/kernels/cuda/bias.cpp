@@ -77,7 +77,7 @@ void bias_backward(const BiasBackwardJob& job) {
   p.type = static_cast<std::int32_t>(job.parameters.type);
   p.row_stride = shape.rank == 2 || p.bias.kind == kBiasRatios ? job.parameters.strides[0] : 0;
   p.head_stride = job.parameters.strides[shape.rank - 1];
-  p.gradient = call.parameters(job.parameters);
+  p.gradient = call.on_gpu(job.parameters).data;
   p.owned = p.bias.kind == kBiasSlopes ? 1 : p.bias.kind == kBiasTable ? shape[0] : p.bias.width;
   p.count = p.bias.kind == kBiasRatios ? 3 * p.owned + 1 : p.owned;
   p.owners = 1;

@@ -126,6 +126,37 @@ template <class Void> HeadParams head_params(const HeadTensor<Void>& x, void* da
   return {data, static_cast<std::int32_t>(x.type), x.batch_stride, x.head_stride, x.token_stride, x.feature_stride};
 }
 
+// `held`: what this call has allocated before.
+Address allocate_copy(std::size_t size, std::size_t held) {
+  Address device = 0;
+  const Result result = driver().cuMemAlloc_v2(&device, size);
+  if (result == kOutOfMemory) {
+    std::size_t free = 0, total = 0;
+    check(driver().cuMemGetInfo_v2(&free, &total), "asking for free memory");
+    raise(
+        fmt::format("cuda: copies of the tensors on the host need at least {} bytes, but {} of the GPU's memory are "
+                    "free; pass tensors on the GPU, or fewer heads, sequences or tokens at a time",
+                    held + size, held + free));
+  }
+  check(result, fmt::format("allocating {} bytes", size));
+  return device;
+}
+
+// Copies the elements of a tensor and nothing between them, which may belong to another tensor.
+void copy_elements(char* to, const char* from, std::size_t element, const Extents& shape, const Extents& strides,
+                   int axis = 0) {
+  const auto step = axis < shape.rank ? strides[axis] * static_cast<std::int64_t>(element) : 0;
+  if (axis == shape.rank) {
+    std::memcpy(to, from, element);
+  } else if (axis == shape.rank - 1 && strides[axis] == 1) {
+    std::memcpy(to, from, element * static_cast<std::size_t>(shape[axis]));
+  } else {
+    for (std::int64_t n = 0; n < shape[axis]; ++n) {
+      copy_elements(to + n * step, from + n * step, element, shape, strides, axis + 1);
+    }
+  }
+}
+
 struct ShapeAndStrides {
   Extents shape, strides;
 };
@@ -166,20 +197,28 @@ void* Call::place(const void* data, const Extents& shape, const Extents& strides
     const std::int64_t reach = (shape[axis] - 1) * strides[axis];
     (reach < 0 ? low : high) += reach;
   }
-  const std::int64_t element = size_of(type);
-  char* const first = static_cast<char*>(const_cast<void*>(data)) + low * element;
-  const auto size = static_cast<std::size_t>((high - low + 1) * element);
+  const std::int64_t element = size_of(type), before = -low * element;
+  char* const first = static_cast<char*>(const_cast<void*>(data));
+  Copy wanted{first - before,
+              static_cast<std::size_t>((high - low + 1) * element),
+              0,
+              before,
+              written,
+              shape,
+              strides,
+              static_cast<std::size_t>(element)};
+  std::size_t held = 0;
   for (Copy& copy : copies_) {
-    if (copy.host != first || copy.size != size) continue;
-    copy.written = copy.written || written;
-    return reinterpret_cast<char*>(copy.device) - low * element;
+    held += copy.size;
+    if (copy.host != wanted.host || copy.size != wanted.size) continue;
+    wanted.device = copy.device;
+    if (written) copy = wanted;
+    return reinterpret_cast<char*>(wanted.device) + before;
   }
-  Address device = 0;
-  check(driver().cuMemAlloc_v2(&device, size), fmt::format("allocating {} bytes", size));
-  copies_.push_back({first, size, device, written});
-  // The bytes between the elements are copied back unchanged.
-  check(driver().cuMemcpyHtoD_v2(device, first, size), "copying to the GPU");
-  return reinterpret_cast<char*>(device) - low * element;
+  wanted.device = allocate_copy(wanted.size, held);
+  copies_.push_back(wanted);
+  check(driver().cuMemcpyHtoD_v2(wanted.device, wanted.host, wanted.size), "copying to the GPU");
+  return reinterpret_cast<char*>(wanted.device) + before;
 }
 
 const void* Call::bytes(const void* data, std::size_t size) {
@@ -325,11 +364,19 @@ WaveParams Call::waves(std::span<const Frequency> frequencies, std::span<const s
   return p;
 }
 
+void Call::take_back(const Copy& copy) const {
+  const bool is_dense = static_cast<std::size_t>(count_of(copy.shape)) * copy.element == copy.size;
+  std::vector<char> between(is_dense ? 0 : copy.size);
+  char* const to = is_dense ? copy.host : between.data();
+  check(driver().cuMemcpyDtoH_v2(to, copy.device, copy.size), "copying from the GPU");
+  if (!is_dense) copy_elements(copy.host + copy.before, to + copy.before, copy.element, copy.shape, copy.strides);
+}
+
 Outcome Call::finish() {
   if (site_.device != Device::kHost) return {};
   check(driver().cuStreamSynchronize(nullptr), "running a kernel");
   for (const Copy& copy : copies_) {
-    if (copy.written) check(driver().cuMemcpyDtoH_v2(copy.host, copy.device, copy.size), "copying from the GPU");
+    if (copy.written) take_back(copy);
   }
   const Fault found = *fault();
   *fault() = {};

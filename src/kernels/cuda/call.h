@@ -1,9 +1,11 @@
 #pragma once
 
 // One call of a verb on the GPU: its tensors, tables and numbers in the form that kernels take. Tensors on the GPU
-// are used in place. Those on the host are copied there and, if written, copied back by finish().
+// are used in place. Those on the host are copied there whole and, if written, copied back by finish(); if they do not
+// fit into the GPU's memory, the call is refused.
 
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cuda/module.h"
@@ -25,8 +27,13 @@ class Call {
   HeadParams heads(const HeadTensor<const void>& x);
   /// [rows, columns] or [batch, rows, columns].
   TableParams table(const ConstTensorView& view);
-  /// A tensor that is added to.
-  void* parameters(const TensorView& view) { return place(view.data, view.shape, view.strides, view.type, true); }
+  /// The tensor on the GPU. Copied back if it is writable.
+  template <class Void> BasicTensorView<Void> on_gpu(BasicTensorView<Void> x) {
+    if (x.data == nullptr) return x;
+    x.data = place(x.data, x.shape, x.strides, x.type, !std::is_const_v<Void>);
+    x.device = Device::kCuda;
+    return x;
+  }
   PositionParams positions(const TokenPositions& positions);
   WaveParams waves(std::span<const Frequency> frequencies, std::span<const std::uint8_t> axes,
                    const Float32Angles& angles, double scale);
@@ -50,11 +57,15 @@ class Call {
 
  private:
   struct Copy {
-    char* host;
+    char* host;  // the lowest address
     std::size_t size;
     Address device;
+    std::int64_t before;  // bytes before the element with index 0
     bool written;
+    Extents shape, strides;
+    std::size_t element;
   };
+  void take_back(const Copy& copy) const;
   void* place(const void* data, const Extents& shape, const Extents& strides, DataType type, bool written);
   const void* bytes(const void* data, std::size_t size);
 

@@ -38,8 +38,9 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 
-/// CUdevice_attribute, CUfunction_attribute, CUjit_option, flags.
+/// CUresult, CUdevice_attribute, CUfunction_attribute, CUjit_option, flags.
 enum DriverNumber : int {
+  kOutOfMemory = 2,
   kMultiprocessors = 16,
   kCapabilityMajor = 75,
   kCapabilityMinor = 76,
@@ -99,8 +100,6 @@ enum DriverNumber : int {
   X(cuMemcpyHtoD_v2, (Address, const void*, std::size_t))                                                       \
   X(cuMemcpyDtoH_v2, (void*, Address, std::size_t))                                                             \
   X(cuMemcpyHtoDAsync_v2, (Address, const void*, std::size_t, Stream))                                          \
-  X(cuMemcpyDtoHAsync_v2, (void*, Address, std::size_t, Stream))                                                \
-  X(cuMemFreeHost, (void*))                                                                                     \
   X(cuMemcpyDtoDAsync_v2, (Address, Address, std::size_t, Stream))                                              \
   X(cuMemsetD8Async, (Address, unsigned char, std::size_t, Stream))                                             \
   X(cuEventCreate, (Event*, unsigned))                                                                          \

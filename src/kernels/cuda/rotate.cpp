@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "kernels/cuda/call.h"
-#include "kernels/cuda/pieces.h"
 #include "kernels/rotation_element.h"
 #include "posenc/error.h"
 
@@ -183,7 +182,6 @@ bool rotate_and_keep(Call& call, const RotateJob& job, float* made) {
 
 Outcome rotate(const RotateJob& job) {
   check_plain(*job.form);
-  if (rotate_in_pieces(job)) return {};
   const Rotation& form = *job.form;
   Call call(job.site);
   RotateParams p = params_of(call, job);

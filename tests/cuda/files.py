@@ -1,8 +1,8 @@
-"""Files larger than what a GPU has left, through `apply` and `attend --backend cuda`: PyTorch takes all of its memory but two
-GiB, of which a process needs half a GiB for itself. The results have the bytes of the cpu (apply), and of the same call
-with all memory free (attend); attention of float32 is within its error of the cpu's.
+"""Files through `--backend cuda`: attention of float32 is within its error of the cpu's. Then PyTorch takes all memory of the GPU
+but two GiB, of which a process needs half a GiB for itself. `apply`, which reads a file of any size in blocks, still gives the
+bytes of the cpu; `attend`, whose tensors are copied whole, refuses in one line.
 
-larger_than_memory.py PROGRAM FOLDER      FOLDER holds f32-cpu.npy and f32-cuda.npy, of `attend`
+files.py PROGRAM FOLDER      FOLDER holds f32-cpu.npy and f32-cuda.npy, of `attend`
 """
 
 import subprocess
@@ -65,16 +65,17 @@ def main(program, folder):
         del values
     attend = [program, "attend", "alibi", "--q", folder / "q.npy", "--k", folder / "k.npy", "--v", folder / "v.npy", "--axes",
               "hsd", "--dtype", "bf16", "--causal", "--window", "128", "--backend", "cuda", "--quiet", "-o"]
-    run(*attend, folder / "free.npy")
     taken = ballast()
     if taken is None:
-        print("PyTorch is not installed: all memory is free")
+        print("PyTorch is not installed: all memory is free, and nothing is refused")
     seconds = run(*apply, folder / "cuda.large.npy", "--backend", "cuda")
     print(f"apply rope, the same, cuda: {seconds:.1f} s")
-    seconds = run(*attend, folder / "full.npy")
-    print(f"attend alibi, 4 x {2 * np.prod(shape) / 2**30:.2f} GiB of bf16, cuda: {seconds:.1f} s")
     run("cmp", folder / "cpu.large.npy", folder / "cuda.large.npy")
-    run("cmp", folder / "free.npy", folder / "full.npy")
+    if taken is not None:
+        made = subprocess.run([str(word) for word in attend + [folder / "no.npy"]], capture_output=True, text=True, check=False)
+        print(f"attend alibi, 4 x {2 * np.prod(shape) / 2**30:.2f} GiB of bf16: {made.stderr.strip()}")
+        assert made.returncode != 0 and made.stderr.count("\n") == 1 and "of the GPU's memory are free" in made.stderr, made
+        assert not (folder / "no.npy").exists()
 
 
 if __name__ == "__main__":
