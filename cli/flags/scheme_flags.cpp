@@ -85,10 +85,10 @@ std::string choice_as_json(std::string_view text) {
 template <class T> constexpr bool kIsList = false;
 template <class T> constexpr bool kIsList<std::vector<T>> = true;
 template <class T> constexpr bool kIsOneOf = false;
-template <> constexpr bool kIsOneOf<OwnedScaling> = true;
+template <> constexpr bool kIsOneOf<Boxed<RopeScaling>> = true;
 
 template <class... T> std::vector<std::string_view> names_of(const std::variant<T...>*) { return {T::name...}; }
-std::vector<std::string_view> names_of(const OwnedScaling* scaling) { return names_of(&**scaling); }
+std::vector<std::string_view> names_of(const Boxed<RopeScaling>* scaling) { return names_of(&**scaling); }
 
 // Whether it begins with a known name: yarn:…
 void check_name(std::string_view text, std::string_view field, const std::vector<std::string_view>& names) {

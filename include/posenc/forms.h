@@ -4,11 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <utility>
 #include <variant>
 #include <vector>
 
+#include "posenc/compiled_once.h"
 #include "posenc/frequency.h"
 #include "posenc/tensor.h"
 #include "posenc/terms/counted_gates.h"
@@ -73,28 +72,18 @@ struct Waves {
   std::vector<Frequency> further = {};
 };
 
-/// Numbers that a scheme computed and that copies of its form share: a std::shared_ptr that does not need <memory>.
-class SharedNumbers {
- public:
-  SharedNumbers() noexcept = default;
-  explicit SharedNumbers(std::vector<float> numbers);
-  explicit SharedNumbers(std::vector<double> numbers);
-  SharedNumbers(const SharedNumbers& other);
-  SharedNumbers(SharedNumbers&& other) noexcept;
-  SharedNumbers& operator=(SharedNumbers other) noexcept;
-  ~SharedNumbers();
-  const void* data() const noexcept;  ///< null: none
-
- private:
-  struct Kept;
-  Kept* kept_ = nullptr;  // owned
-};
+/// Numbers that a scheme computed and that copies of its form share.
+struct SharedNumbers;
+extern template class Boxed<SharedNumbers>;
+Boxed<SharedNumbers> shared(std::vector<float> numbers);
+Boxed<SharedNumbers> shared(std::vector<double> numbers);
+const void* data_of(const Boxed<SharedNumbers>& numbers) noexcept;  ///< null: none
 
 /// Rows of a table: learned positions, or any precomputed table.
 struct Rows {
-  ConstTensorView table = {};  // [rows, width], in the caller's memory or the owner's
-  std::int64_t offset = 0;     // position p reads row p + offset
-  SharedNumbers owner = {};    // holds a table that the scheme computed (resized); empty: the caller's table
+  ConstTensorView table = {};       // [rows, width], in the caller's memory or the owner's
+  std::int64_t offset = 0;          // position p reads row p + offset
+  Boxed<SharedNumbers> owner = {};  // holds a table that the scheme computed (resized); none: the caller's table
 };
 
 /// Straight lines: column j is start[j] + position · step[j], in double.
@@ -103,22 +92,8 @@ struct Lines {
   std::vector<double> step = {};
 };
 
-// The three std::variants in this header are wrapped in structs: std::visit, std::get and std::get_if work on them as on
-// any variant, and their copy operations are compiled once, in src/forms/, instead of in every file that includes this
-// header.
-
 /// What an addition adds.
-struct AdditionSource : std::variant<Waves, Rows, Lines> {
-  AdditionSource() noexcept;
-  AdditionSource(Waves value);  // NOLINT(google-explicit-constructor): as std::variant's
-  AdditionSource(Rows value);   // NOLINT(google-explicit-constructor): as std::variant's
-  AdditionSource(Lines value);  // NOLINT(google-explicit-constructor): as std::variant's
-  AdditionSource(const AdditionSource& other);
-  AdditionSource(AdditionSource&& other) noexcept;
-  AdditionSource& operator=(const AdditionSource& other);
-  AdditionSource& operator=(AdditionSource&& other) noexcept;
-  ~AdditionSource();
-};
+using AdditionSource = OneOf<Waves, Rows, Lines>;
 
 /// The form of a scheme that adds a vector to every token.
 struct Addition {
@@ -224,21 +199,7 @@ Rotation for_keys(const Rotation& rotation);
 Rotation between(const Rotation& from, const Rotation& to);
 
 /// The one list of terms, which are what a bias can add. A kind is a struct in posenc/terms/ and a folder of src/terms/.
-using BiasTerms = std::variant<Slopes, DistanceTable, DistanceVectors, DistanceRatios, GateSums, CountedGates>;
-
-/// What a bias adds.
-struct BiasSource : BiasTerms {
-  BiasSource() noexcept;
-  template <class Kind>
-  requires(!std::is_same_v<Kind, BiasSource> && std::is_constructible_v<BiasTerms, std::in_place_type_t<Kind>, Kind>)
-      BiasSource(Kind value)
-      : BiasTerms(std::move(value)) {}  // NOLINT(google-explicit-constructor): as std::variant's
-  BiasSource(const BiasSource& other);
-  BiasSource(BiasSource&& other) noexcept;
-  BiasSource& operator=(const BiasSource& other);
-  BiasSource& operator=(BiasSource&& other) noexcept;
-  ~BiasSource();
-};
+using BiasSource = OneOf<Slopes, DistanceTable, DistanceVectors, DistanceRatios, GateSums, CountedGates>;
 
 /// The form of a scheme that adds a number to every attention score, usually a function of the distance between key and
 /// query. It is added after scaling and before the softmax. Which keys a query attends to is up to the mask, not the bias.
@@ -292,18 +253,7 @@ struct Nothing {
 };
 
 /// What `prepare` turns a scheme into, and all that kernels know about it.
-struct Form : std::variant<Nothing, Addition, Rotation, Bias> {
-  Form() noexcept;
-  Form(Nothing value);   // NOLINT(google-explicit-constructor): as std::variant's
-  Form(Addition value);  // NOLINT(google-explicit-constructor): as std::variant's
-  Form(Rotation value);  // NOLINT(google-explicit-constructor): as std::variant's
-  Form(Bias value);      // NOLINT(google-explicit-constructor): as std::variant's
-  Form(const Form& other);
-  Form(Form&& other) noexcept;
-  Form& operator=(const Form& other);
-  Form& operator=(Form&& other) noexcept;
-  ~Form();
-};
+using Form = OneOf<Nothing, Addition, Rotation, Bias>;
 
 /// Replaces the trained table that the form reads by another one; nothing is recomputed. `key_weights` replaces the
 /// vectors multiplied with keys, if the form has them (DeBERTa), and `value_weights` those added to values; tables passed

@@ -20,7 +20,7 @@ struct LayerGroup {
   std::vector<std::int64_t> layers = {};  ///< in ascending order; empty if the file does not list them
   std::string layer_type = {};            ///< "sliding_attention", "encoder" …; "" if all layers are of one kind
   std::string scheme_name = {};           ///< "rope", "alibi" …
-  OptionalScheme scheme = {};             ///< empty if posenc does not compute it; `formula` then describes it
+  Boxed<Scheme> scheme = {};              ///< empty if posenc does not compute it; `formula` then describes it
   std::string formula = {};         ///< of a scheme that posenc does not compute, and why; "" if `scheme` has a value
   bool is_unscaled = false;         ///< scores are not divided by √D (T5)
   std::int64_t first_position = 0;  ///< position of the first token (RoBERTa and M2M100: 2)

@@ -3,7 +3,6 @@
 #include <concepts>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -60,26 +59,6 @@ concept SchemeType = std::regular<S> && requires(const S& scheme, const PrepareO
 using Scheme = std::variant<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta,
                             TransformerXl, RelativeLogits, ForgetGate, Cope, Swin, LogCpb, Decomposed,
                             QueryTemperature, Resized, PatchRope, RopeMixed, Fope, Steps, Shift>;
-
-/// A scheme or nothing: like std::optional<Scheme>, but including it does not instantiate the variant.
-class OptionalScheme {
- public:
-  OptionalScheme() noexcept = default;
-  OptionalScheme(Scheme scheme);  // NOLINT(google-explicit-constructor): as std::optional's
-  OptionalScheme(const OptionalScheme& other);
-  OptionalScheme(OptionalScheme&& other) noexcept;
-  OptionalScheme& operator=(OptionalScheme other) noexcept;
-  ~OptionalScheme();
-  bool has_value() const noexcept { return kept_ != nullptr; }
-  explicit operator bool() const noexcept { return has_value(); }
-  Scheme& operator*() noexcept { return *kept_; }
-  const Scheme& operator*() const noexcept { return *kept_; }
-  void reset() noexcept;
-  bool operator==(const OptionalScheme& other) const;
-
- private:
-  Scheme* kept_ = nullptr;  // owned
-};
 
 /// Turns a scheme into the form that kernels understand: once per model, or once per length if it depends on the length.
 /// Throws: Error that names scheme, field, value and rule.

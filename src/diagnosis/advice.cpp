@@ -61,7 +61,7 @@ void on_rope(const Rope& want, const Rope& is, const Diagnosis& found, Lines& li
     const auto name = [](const RopeScaling& scaling) {
       return std::visit([](const auto& one) { return one.name; }, scaling);
     };
-    say(lines, "scaling", name(want.scaling), name(is.scaling));
+    say(lines, "scaling", name(*want.scaling), name(*is.scaling));
   }
   const double magnitude = prepare(want, {.length = 1}).magnitude;
   if (differs(found.best->magnitude, magnitude, 5e-3)) {

@@ -41,8 +41,8 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, P
   for (std::int64_t row = 0; row < shape[0]; ++row) {
     numbers.insert(numbers.end(), static_cast<std::size_t>(in_row), is_projection ? 1.0 : static_cast<double>(row));
   }
-  const SharedNumbers kept(std::move(numbers));
-  options.weights = options.key_weights = options.value_weights = {kept.data(), DataType::kF64, shape};
+  const Boxed<SharedNumbers> kept = shared(std::move(numbers));
+  options.weights = options.key_weights = options.value_weights = {data_of(kept), DataType::kF64, shape};
   BiasValues bias{std::get<Bias>(prepare(scheme, options)), std::string(table.axes.front().name)};
   bias.numbers = kept;
   if (bias.row_name.ends_with('s')) bias.row_name.pop_back();

@@ -13,11 +13,11 @@ namespace posenc::figures {
 /// (T5: the bucket).
 struct BiasValues {
   Bias form = {};
-  std::string row_name = {};   // "bucket"; empty: the values are the bias itself
-  bool is_of_vectors = false;  // relative-position vectors: the query is all ones, the key all zeros
-  bool is_of_tokens = false;   // depends on the tokens between key and query: those of an example
-  std::string note = {};       // describes the example
-  SharedNumbers numbers = {};  // replaces a trained table that is not given
+  std::string row_name = {};          // "bucket"; empty: the values are the bias itself
+  bool is_of_vectors = false;         // relative-position vectors: the query is all ones, the key all zeros
+  bool is_of_tokens = false;          // depends on the tokens between key and query: those of an example
+  std::string note = {};              // describes the example
+  Boxed<SharedNumbers> numbers = {};  // replaces a trained table that is not given
   std::int64_t heads() const { return form.heads > 0 ? form.heads : 1; }
   bool is_numbered() const { return !row_name.empty(); }
 };

@@ -51,8 +51,8 @@ Rows mixed_rows(const Rotation& rotation, std::int64_t length) {
   tabulate({values.data(), DataType::kF64, shape, strides}, {values.data() + pairs, DataType::kF64, shape, strides},
            {}, rotation);
   Rows rows;
-  rows.owner = SharedNumbers(std::move(values));
-  rows.table = {static_cast<const double*>(rows.owner.data()), DataType::kF64, {length, width}};
+  rows.owner = shared(std::move(values));
+  rows.table = {static_cast<const double*>(data_of(rows.owner)), DataType::kF64, {length, width}};
   return rows;
 }
 

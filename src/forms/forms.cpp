@@ -69,8 +69,7 @@ std::vector<double> frequencies_of(const Rotation& rotation) {
 void bind(Addition& form, ConstTensorView weights) {
   auto* const rows = std::get_if<Rows>(&form.source);
   if (rows == nullptr) raise("bind: the form reads no weights");
-  if (rows->owner.data() != nullptr)
-    raise("bind: the form's table was made from the weights; prepare the scheme again");
+  if (rows->owner) raise("bind: the form's table was made from the weights; prepare the scheme again");
   replace_table(rows->table, weights, "weights");
 }
 

@@ -190,9 +190,11 @@ template <class... S> struct FieldJson<std::variant<S...>> {
   }
 };
 
-template <> struct FieldJson<OwnedScaling> {
-  static Json write(const OwnedScaling& value) { return FieldJson<RopeScaling>::write(*value); }
-  static OwnedScaling read(const Json& json, const Place& place) { return FieldJson<RopeScaling>::read(json, place); }
+template <> struct FieldJson<Boxed<RopeScaling>> {
+  static Json write(const Boxed<RopeScaling>& value) { return FieldJson<RopeScaling>::write(*value); }
+  static Boxed<RopeScaling> read(const Json& json, const Place& place) {
+    return FieldJson<RopeScaling>::read(json, place);
+  }
 };
 
 }  // namespace

@@ -128,8 +128,8 @@ double element_of(const ConstTensorView& table, std::int64_t row, std::int64_t c
 }
 
 template <class T> Rows owned_rows(const std::vector<double>& values, const Extents& shape) {
-  SharedNumbers owner(std::vector<T>(values.begin(), values.end()));
-  const ConstTensorView table = view(static_cast<const T*>(owner.data()), shape);
+  Boxed<SharedNumbers> owner = shared(std::vector<T>(values.begin(), values.end()));
+  const ConstTensorView table = view(static_cast<const T*>(data_of(owner)), shape);
   return {table, 0, std::move(owner)};
 }
 

@@ -3,10 +3,14 @@
 #include <cmath>
 #include <limits>
 
+#include "forms/compiled_once-inl.h"
 #include "schemes/check.h"
 #include "schemes/scalings/scaling.h"
 
 namespace posenc {
+
+template class Boxed<RopeScaling>;
+
 namespace {
 
 using numerics::Real;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "forms/compiled_once-inl.h"
 #include "posenc/error.h"
 
 namespace posenc {
@@ -55,20 +56,7 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-OptionalScheme::OptionalScheme(Scheme scheme) : kept_(new Scheme(std::move(scheme))) {}
-OptionalScheme::OptionalScheme(const OptionalScheme& other)
-    : kept_(other.kept_ == nullptr ? nullptr : new Scheme(*other.kept_)) {}
-OptionalScheme::OptionalScheme(OptionalScheme&& other) noexcept : kept_(std::exchange(other.kept_, nullptr)) {}
-OptionalScheme& OptionalScheme::operator=(OptionalScheme other) noexcept {
-  std::swap(kept_, other.kept_);
-  return *this;
-}
-OptionalScheme::~OptionalScheme() { delete kept_; }
-void OptionalScheme::reset() noexcept { delete std::exchange(kept_, nullptr); }
-bool OptionalScheme::operator==(const OptionalScheme& other) const {
-  if (kept_ == nullptr || other.kept_ == nullptr) return kept_ == other.kept_;
-  return *kept_ == *other.kept_;
-}
+template class Boxed<Scheme>;
 
 Form prepare(const Scheme& scheme, const PrepareOptions& options) {
   if (!options.denominators.empty() && !takes_fractions(scheme)) {

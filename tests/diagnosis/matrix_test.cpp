@@ -93,7 +93,7 @@ bool is_right(const MatrixCase& one, const Convention& found) {
 
 // Where it is sure of a scaling, that is the one, to what 16 tokens can show of its parameters.
 bool is_same_kind(const MatrixCase& one, const Convention& found) {
-  const RopeScaling &want = one.rope.scaling, &got = std::get<Rope>(found.scheme).scaling;
+  const RopeScaling &want = *one.rope.scaling, &got = *std::get<Rope>(found.scheme).scaling;
   const bool is_base = std::holds_alternative<NtkScaling>(want) || std::holds_alternative<DynamicScaling>(want);
   return want.index() == got.index() || (is_base && std::holds_alternative<NoScaling>(got));
 }

@@ -75,7 +75,7 @@ std::variant<S...> last_of(const std::variant<S...>&, std::index_sequence<I...>)
 template <class... S> void change_choice(std::variant<S...>& value) {
   value = last_of(value, std::index_sequence_for<S...>());
 }
-void change_choice(OwnedScaling& value) { change_choice(*value); }
+void change_choice(Boxed<RopeScaling>& value) { change_choice(*value); }
 template <class T> void change_optional(std::optional<T>& value) {
   value.emplace();
   change(*value);

@@ -22,12 +22,12 @@ MAY_INCLUDE = {
     "include/": (PUBLIC,),
     "src/": (PUBLIC,),
     "src/forms/": ("src/forms/", f"{PUBLIC}terms/")
-                  + public("tensor", "types", "positions", "forms", "frequency", "mrope", "error", "random"),
+                  + public("compiled_once", "tensor", "types", "positions", "forms", "frequency", "mrope", "error", "random"),
     "src/numerics/": ("src/numerics/",) + public("frequency", "half", "half_types", "tensor", "types", "error"),
     "src/terms/": ("src/terms/", "src/forms/", "src/numerics/") + public("tensor", "types", "forms", "frequency", "error"),
     "src/formats/": ("src/formats/",) + public("json", "npy", "npz", "safetensors", "gguf",
                                                       "byte_source", "tensor", "types", "error"),
-    "src/schemes/": ("src/schemes/", "src/numerics/", PUBLIC),
+    "src/schemes/": ("src/schemes/", "src/forms/compiled_once-inl.h", "src/numerics/", PUBLIC),
     "src/kernels/": ("src/kernels/", "src/terms/", "src/forms/", "src/numerics/")
                     + public("tensor", "types", "positions", "forms", "frequency", "apply", "backend", "cache", "cuda",
                              "error"),

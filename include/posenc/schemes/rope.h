@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/compiled_once.h"
 #include "posenc/prepare_options.h"
 #include "posenc/schemes/choice.h"
 #include "posenc/schemes/rope_scaling.h"
@@ -53,7 +54,7 @@ struct Rope {
   std::int64_t first_dim = 0;
   std::vector<std::int64_t> sections = {};
   SectionOrder section_order = SectionOrder::kChunked;
-  OwnedScaling scaling = {};  ///< default: no scaling; read it as *scaling
+  Boxed<RopeScaling> scaling = {};  ///< default: no scaling; read it as *scaling
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("dims", &Rope::dims, "rotary dimensions per head (rotary_dim); even");
@@ -74,7 +75,7 @@ struct Rope {
       if constexpr (requires { one.draw_trained(next, pairs); }) return one.draw_trained(next, pairs);
       return false;
     };
-    return std::visit(ask, *scaling);
+    return std::visit(ask, scaling.operator*());  // *scaling would instantiate the variant here
   }
   bool operator==(const Rope&) const = default;
 };

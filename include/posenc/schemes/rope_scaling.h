@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <type_traits>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -210,35 +208,5 @@ struct XposScaling {
 /// The one list of scalings. JSON, flags and the docs follow from it.
 using RopeScaling = std::variant<NoScaling, LinearScaling, NtkScaling, NtkFixedScaling, DynamicScaling, AlphaScaling,
                                  YarnScaling, LongropeScaling, Llama3Scaling, ProportionalScaling, XposScaling>;
-
-/// Whether S is one of the scalings, or the variant itself.
-template <class S, class Scalings = RopeScaling> inline constexpr bool kIsScaling = false;
-template <class S, class... Scalings>
-inline constexpr bool kIsScaling<S, std::variant<Scalings...>> = std::is_same_v<S, std::variant<Scalings...>> ||
-                                                                 (std::is_same_v<S, Scalings> || ...);
-
-/// A RopeScaling on the heap, with value semantics: rope.scaling = YarnScaling{.factor = 4}; std::visit(f, *rope.scaling).
-/// A separate class, so that including this header does not instantiate a variant of eleven types.
-class OwnedScaling {
- public:
-  OwnedScaling() noexcept = default;  ///< NoScaling
-  template <class S>
-  requires kIsScaling<S> OwnedScaling(S scaling) {  // NOLINT(google-explicit-constructor): a scaling is one
-    **this = std::move(scaling);
-  }
-  OwnedScaling(const OwnedScaling& other);
-  OwnedScaling(OwnedScaling&& other) noexcept;
-  OwnedScaling& operator=(const OwnedScaling& other);
-  OwnedScaling& operator=(OwnedScaling&& other) noexcept;
-  ~OwnedScaling();
-  const RopeScaling& operator*() const noexcept;
-  RopeScaling& operator*();
-  const RopeScaling* operator->() const noexcept;
-  operator const RopeScaling&() const noexcept;  // NOLINT(google-explicit-constructor)
-  bool operator==(const OwnedScaling& other) const;
-
- private:
-  RopeScaling* kept_ = nullptr;  // owned; null: NoScaling
-};
 
 }  // namespace posenc

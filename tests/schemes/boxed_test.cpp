@@ -4,28 +4,28 @@
 
 #include "posenc/schemes/rope.h"
 
-namespace posenc::owned_scaling_test {
+namespace posenc::boxed_test {
 namespace {
 
-TEST(OwnedScaling, IsAValue) {
+TEST(Boxed, IsAValue) {
   const YarnScaling yarn{.factor = 4};
-  OwnedScaling none, scaling = yarn;
+  Boxed<RopeScaling> none, scaling = yarn;
   EXPECT_TRUE(std::holds_alternative<NoScaling>(*std::as_const(none)));
   EXPECT_EQ(none, NoScaling{});
   EXPECT_EQ(std::get<YarnScaling>(*scaling), yarn);
   EXPECT_NE(scaling, none);
   EXPECT_NE(scaling, YarnScaling{.factor = 8});
 
-  OwnedScaling copy = scaling;
+  Boxed<RopeScaling> copy = scaling;
   std::get<YarnScaling>(*copy).factor = 8;
   EXPECT_EQ(scaling, yarn);
   EXPECT_EQ(copy, YarnScaling{.factor = 8});
   copy = scaling;
   EXPECT_EQ(copy, yarn);
-  OwnedScaling& same = copy;
+  Boxed<RopeScaling>& same = copy;
   copy = same;
   EXPECT_EQ(copy, yarn);
-  const OwnedScaling moved = std::move(copy);
+  const Boxed<RopeScaling> moved = std::move(copy);
   EXPECT_EQ(moved, yarn);
   copy = LinearScaling{.factor = 2};
   EXPECT_EQ(copy->index(), RopeScaling(LinearScaling{}).index());
@@ -33,12 +33,13 @@ TEST(OwnedScaling, IsAValue) {
   EXPECT_EQ(copy, none);
   *none = yarn;  // what is written to none stays its own
   EXPECT_EQ(none, yarn);
-  EXPECT_EQ(OwnedScaling(), NoScaling{});
-  const RopeScaling& seen = scaling;
-  EXPECT_EQ(&seen, &*std::as_const(scaling));
+  EXPECT_EQ(Boxed<RopeScaling>(), NoScaling{});
+  EXPECT_EQ(scaling->index(), RopeScaling(YarnScaling{}).index());
+  scaling.reset();
+  EXPECT_FALSE(scaling);
 }
 
-TEST(OwnedScaling, ItsOwnerIsOneToo) {
+TEST(Boxed, ItsOwnerIsOneToo) {
   const Rope rope{.dims = 64, .scaling = LinearScaling{.factor = 2}};
   Rope other = rope;
   EXPECT_EQ(other, rope);
@@ -48,4 +49,4 @@ TEST(OwnedScaling, ItsOwnerIsOneToo) {
 }
 
 }  // namespace
-}  // namespace posenc::owned_scaling_test
+}  // namespace posenc::boxed_test
