@@ -257,8 +257,8 @@ template <class T> void expect_band(const BandCase& one, const std::string& name
         g.gpu(), {q.gpu(), k.gpu(), v.gpu(), out.gpu(), on_gpu.logsumexp}, options);
     const std::string kernel = kernel_of(name, one, features), bare = kernel == "rotation" ? "none" : kernel;
     std::string wanted = "attention_backward_sm90_" + type + "_" + bare + "_" + std::to_string(features);
-    if (unseen > 0) wanted = "any_keys_" + type + "_" + std::to_string(features);
-    if (features > 128) wanted = "any_keys_" + type + "_256_dv";
+    if (unseen > 0) wanted = "sm80_keys_" + type + "_" + std::to_string(features);
+    if (features > 128) wanted = "sm80_keys_" + type + "_256_dv";
     EXPECT_TRUE(has(list.names(), wanted)) << wanted << ' ' << ::testing::PrintToString(list.names());
   }
   synchronize();
@@ -345,11 +345,11 @@ TEST(CudaAttentionBands, LeaveTheRestToOthers) {
     synchronize();
     return list.names();
   };
-  EXPECT_TRUE(has(taken_by({2, 500}, {}), "decode_any_bf16_64_8"));
-  EXPECT_TRUE(has(taken_by({2, 500}, {.causal = true, .window = 200}), "decode_any_bf16_64_8"));
-  EXPECT_TRUE(has(taken_by({200, 200}, {.chunk = 64}), "attention_any_bf16_64"));
-  EXPECT_TRUE(has(taken_by({200, 200}, {.position = table_of_both(2, 300, 0)}), "attention_any_bf16_64"));
-  EXPECT_TRUE(has(taken_by({200, 200}, {.position = table_of_both(2, 0, 300)}), "attention_any_bf16_64"));
+  EXPECT_TRUE(has(taken_by({2, 500}, {}), "decode_sm80_bf16_64_8"));
+  EXPECT_TRUE(has(taken_by({2, 500}, {.causal = true, .window = 200}), "decode_sm80_bf16_64_8"));
+  EXPECT_TRUE(has(taken_by({200, 200}, {.chunk = 64}), "attention_sm80_bf16_64"));
+  EXPECT_TRUE(has(taken_by({200, 200}, {.position = table_of_both(2, 300, 0)}), "attention_sm80_bf16_64"));
+  EXPECT_TRUE(has(taken_by({200, 200}, {.position = table_of_both(2, 0, 300)}), "attention_sm80_bf16_64"));
   EXPECT_TRUE(has(taken_by({200, 200}, {.position = table_of_both(2, 0, 300), .causal = true}),
                   "attention_sm90_bf16_distances_64"));
 }

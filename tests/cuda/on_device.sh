@@ -60,8 +60,8 @@ sanitizers() {
   sanitize kernels-memcheck memcheck kernels "$of_kernels"
   sanitize kernels-racecheck racecheck kernels "$of_kernels"
   sanitize attention-memcheck memcheck attention \
-    'CudaAttentionAny.Never*:CudaAttentionAny.Says*:CudaAttention.Rotates*:CudaAttentionBackward.WritesOnly*:CudaAttentionBands.Stay*'
-  sanitize pages-memcheck memcheck attention 'CudaAttentionAny.ReadsA*'
+    'CudaAttentionSm80.Never*:CudaAttentionSm80.Says*:CudaAttention.Rotates*:CudaAttentionBackward.WritesOnly*:CudaAttentionBands.Stay*'
+  sanitize pages-memcheck memcheck attention 'CudaAttentionSm80.ReadsA*'
   for name in "${!running[@]}"; do
     wait "${running[$name]}"
     status=$?

@@ -1,6 +1,6 @@
 // Adds sums to the gradient of a bias's parameters, rounding each element once.
 
-#include "attention/cuda/any_params.h"
+#include "attention/cuda/sm80_params.h"
 #include "kernels/cuda/elements.cuh"
 
 namespace posenc::attend::cuda {

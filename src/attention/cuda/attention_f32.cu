@@ -3,8 +3,8 @@
 // keys that they attend to: thread (y, x) of 16 × 16 has rows y, y + 16 … of the scores and of the output.
 // POSENC_FEATURES is 64, 128 or 256; fewer are padded with zeros.
 
-#define POSENC_F16 0  // required by any.cuh; nothing here is 16 bits wide
-#include "attention/cuda/any.cuh"
+#define POSENC_F16 0  // required by sm80.cuh; nothing here is 16 bits wide
+#include "attention/cuda/sm80.cuh"
 
 namespace posenc::attend::cuda {
 namespace {
@@ -17,7 +17,7 @@ constexpr int kOwn = kRows / 16, kGroups = kFeatures / 64;  // rows of a thread;
 
 // Loads rows first … first + kRows − 1 of a head, with zeros outside begin … end − 1, where `mask` is 0, and past the
 // features.
-__device__ __forceinline__ void load_rows(float* to, const AnyTensor& x, std::int64_t batch, std::int64_t head,
+__device__ __forceinline__ void load_rows(float* to, const Sm80Tensor& x, std::int64_t batch, std::int64_t head,
                                           int first, int begin, int end, const std::uint8_t* mask,
                                           std::int32_t& bad_page) {
   const auto* const from = static_cast<const float*>(x.data) + head * x.head;
@@ -59,7 +59,7 @@ template <class Join> __device__ __forceinline__ float over_row(float value, con
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_constant__ AnyParams p) {
+extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_constant__ Sm80Params p) {
   using namespace kernels::cuda;
   extern __shared__ float shared[] __attribute__((aligned(16)));
   float *const q = shared, *const kv = q + kRows * kPitch, *const weights = kv + kRows * kPitch;
@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_con
     place[r] = place_of(p.bias, batch, query, p.queries, seen[r].diagonal);
     most[r] = -__builtin_inff(), sum[r] = 0;
   }
-  const float scale2 = p.scale * kAnyLog2e;
+  const float scale2 = p.scale * kSm80Log2e;
 
   for (int key0 = lowest; key0 < highest; key0 += kRows) {
     load_rows(kv, p.k, batch, key_head, key0, lowest, highest, mask, bad_page);
@@ -118,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_con
       for (int n = 0; n < kOwn; ++n) {
         const int key = key0 + x + 16 * n;
         const bool is_seen = key >= seen[r].begin && key < seen[r].end && (mask == nullptr || mask[key] != 0);
-        const float bias = p.bias.kind == kAnyNone || !is_seen
+        const float bias = p.bias.kind == kSm80None || !is_seen
                                ? 0.0f
                                : bias_of(p.bias, head, key_place_of(p.bias, batch, key, p.keys) - place[r].id);
         s[r][n] = is_seen ? __builtin_fmaf(s[r][n], scale2, bias) : -__builtin_inff();
@@ -187,7 +187,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_con
     }
     if (p.logsumexp != nullptr && x == 0) {
       p.logsumexp[batch * p.lse_batch + head * p.lse_head + query * p.lse_token] =
-          is_empty ? -__builtin_inff() : (most[r] + log_of_two(sum[r])) * kAnyLn2;
+          is_empty ? -__builtin_inff() : (most[r] + log_of_two(sum[r])) * kSm80Ln2;
     }
   }
 }

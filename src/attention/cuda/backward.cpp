@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "attention/cuda/any.h"
 #include "attention/cuda/forward.h"
+#include "attention/cuda/sm80.h"
 #include "attention/plan/arguments.h"
 #include "posenc/apply.h"
 #include "posenc/error.h"
@@ -224,7 +224,7 @@ void backward(const AttentionJob& job, const AttentionInputs& inputs, const Cons
   Call call(site);
   const HeadTensor<const void> d_out = tensor_of(kVerb, "d_out", d_out_view);
   const bool is_hopper = beyond_backward(job, options, d_out, gradients).empty() && !options.is_repeatable;
-  if (const std::string why = is_hopper ? "" : beyond_any(job, options); !why.empty()) {
+  if (const std::string why = is_hopper ? "" : beyond_sm80(job, options); !why.empty()) {
     raise(fmt::format("{}: on cuda there is a kernel only for {}", kVerb, why));
   }
   if (job.q.type == DataType::kF32) raise(fmt::format("{}: on cuda there is a kernel only for f16 and bf16", kVerb));
@@ -235,7 +235,7 @@ void backward(const AttentionJob& job, const AttentionInputs& inputs, const Cons
   if (is_hopper && has_whole_rows(saved.out)) {
     backward_hopper(call, job, inputs, d_out, saved, options, gradients);
   } else {
-    backward_any(call, job, inputs, d_out, saved, options, gradients);
+    backward_sm80(call, job, inputs, d_out, saved, options, gradients);
   }
   if (const auto* rotation = std::get_if<Rotation>(options.position)) {
     const Run run{site.stream};

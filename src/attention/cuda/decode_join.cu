@@ -1,7 +1,7 @@
-// Joins the parts of decode_any: one block per query and head, one thread per feature.
+// Joins the parts of decode_sm80: one block per query and head, one thread per feature.
 // POSENC_F16 is 1 for f16 and 0 for bf16.
 
-#include "attention/cuda/any.cuh"
+#include "attention/cuda/sm80.cuh"
 
 namespace posenc::attend::cuda {
 
@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(128) decode_join(const __grid_const
       static_cast<std::uint16_t>(pack(result, 0.0f));
   if (p.logsumexp != nullptr && f == 0) {
     p.logsumexp[batch * p.lse_batch + head * p.lse_head + query * p.lse_token] =
-        is_empty ? -__builtin_inff() : (most + log_of_two(sum)) * kAnyLn2;
+        is_empty ? -__builtin_inff() : (most + log_of_two(sum)) * kSm80Ln2;
   }
 }
 

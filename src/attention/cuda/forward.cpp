@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "attention/cuda/any.h"
+#include "attention/cuda/sm80.h"
 #include "kernels/checks.h"
 #include "kernels/rotation_element.h"
 #include "posenc/error.h"
@@ -90,10 +90,10 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
              const kernels::Site& site) {
   Call call(site);
   if (!beyond_hopper(job, options).empty() || !has_whole_rows(job.out) || is_decoding(job, {job.q, job.k, 1})) {
-    if (const std::string why = beyond_any(job, options); !why.empty()) {
+    if (const std::string why = beyond_sm80(job, options); !why.empty()) {
       raise(fmt::format("attention: on cuda there is a kernel only for {}", why));
     }
-    forward_any(call, job, inputs, options);
+    forward_sm80(call, job, inputs, options);
     return;
   }
   ForwardParams p{};

@@ -1,6 +1,6 @@
 // Lays out a bias by distance for the kernels for any GPU, one float32 per distance.
 
-#include "attention/cuda/any_params.h"
+#include "attention/cuda/sm80_params.h"
 #include "kernels/cuda/elements.cuh"
 
 namespace posenc::attend::cuda {

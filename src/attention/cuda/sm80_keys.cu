@@ -4,21 +4,21 @@
 // POSENC_FEATURES is 64, 128 or 256; POSENC_PART 0 for both, 1 for dv only, 2 for dk only (256 features leave
 // registers for one of them); POSENC_F16 1 for f16 and 0 for bf16.
 
-#include "attention/cuda/any.cuh"
+#include "attention/cuda/sm80.cuh"
 
 namespace posenc::attend::cuda {
 
-extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant__ AnyBackwardParams p) {
+extern "C" __global__ void __launch_bounds__(128) sm80_keys(const __grid_constant__ Sm80BackwardParams p) {
   using namespace kernels::cuda;
-  constexpr int kFeatures = POSENC_FEATURES, kQueries = rows_of_other(kFeatures), kPitch = any_pitch(kFeatures);
+  constexpr int kFeatures = POSENC_FEATURES, kQueries = rows_of_other(kFeatures), kPitch = sm80_pitch(kFeatures);
   constexpr bool kValues = POSENC_PART != 2, kKeys = POSENC_PART != 1;
   extern __shared__ std::uint8_t raw[] __attribute__((aligned(16)));
   auto* const k_rows = reinterpret_cast<std::uint16_t*>(raw);
-  std::uint16_t *const v_rows = k_rows + kAnyRows * kPitch, *const q_rows = v_rows + kAnyRows * kPitch,
+  std::uint16_t *const v_rows = k_rows + kSm80Rows * kPitch, *const q_rows = v_rows + kSm80Rows * kPitch,
                        *const g_rows = q_rows + kQueries * kPitch;
   auto* const begins = reinterpret_cast<int*>(g_rows + kQueries * kPitch);
-  int *const ends = begins + kAnyRows, *const diagonals = ends + kAnyRows;
-  auto *const lses = reinterpret_cast<float*>(diagonals + kAnyRows), *const deltas = lses + kAnyRows;
+  int *const ends = begins + kSm80Rows, *const diagonals = ends + kSm80Rows;
+  auto *const lses = reinterpret_cast<float*>(diagonals + kSm80Rows), *const deltas = lses + kSm80Rows;
   const Tile<kPitch> k{shared_address(k_rows)}, v{shared_address(v_rows)}, q{shared_address(q_rows)},
       g{shared_address(g_rows)};
 
@@ -26,11 +26,11 @@ extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant
   const int at = static_cast<int>(block() / static_cast<unsigned>(p.key_blocks));
   const int batch = at / p.key_heads, key_head = at - batch * p.key_heads, per_key = p.heads / p.key_heads;
   const int lane = static_cast<int>(thread() % 32), warp = static_cast<int>(thread() / 32);
-  const int key0 = key_block * kAnyRows, key1 = key0 + kAnyRows < p.keys ? key0 + kAnyRows : p.keys;
+  const int key0 = key_block * kSm80Rows, key1 = key0 + kSm80Rows < p.keys ? key0 + kSm80Rows : p.keys;
   const std::uint8_t* const mask =
       p.key_range.key_mask == nullptr ? nullptr : p.key_range.key_mask + std::int64_t{batch} * p.keys;
-  load_tile<kAnyRows, kFeatures>(k_rows, p.k, batch, key_head, key0, 0, p.keys, mask);
-  load_tile<kAnyRows, kFeatures>(v_rows, p.v, batch, key_head, key0, 0, p.keys, mask);
+  load_tile<kSm80Rows, kFeatures>(k_rows, p.k, batch, key_head, key0, 0, p.keys, mask);
+  load_tile<kSm80Rows, kFeatures>(v_rows, p.v, batch, key_head, key0, 0, p.keys, mask);
 
   // Queries that may attend to one of these keys.
   int first = 0, last = p.queries;
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant
                             my_key + 8 < p.keys && (mask == nullptr || mask[my_key + 8] != 0)};
   const std::int64_t place[2] = {key_place_of(p.bias, batch, my_key, p.keys),
                                  key_place_of(p.bias, batch, my_key + 8, p.keys)};
-  const float scale2 = p.scale * kAnyLog2e;
+  const float scale2 = p.scale * kSm80Log2e;
   float dk[kKeys ? kFeatures / 8 : 1][4] = {}, dv[kValues ? kFeatures / 8 : 1][4] = {};
 
   for (int n_head = 0; n_head < per_key; ++n_head) {
@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant
           const int column = 8 * n + 2 * (lane % 4) + e % 2, r = e / 2, key = my_key + 8 * r;
           const bool is_seen = is_there[r] && key >= begins[column] && key < ends[column];
           float bias = 0;
-          if (p.bias.kind != kAnyNone) {
+          if (p.bias.kind != kSm80None) {
             const QueryPlace query = place_of(p.bias, batch, query0 + column, p.queries, diagonals[column]);
             bias = bias_of(p.bias, head, place[r] - query.id);
           }
@@ -132,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant
     }
   }
 
-  const auto write = [&](const AnyTensor& x, const auto& sums, float scale) {
+  const auto write = [&](const Sm80Tensor& x, const auto& sums, float scale) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int key = my_key + 8 * r;

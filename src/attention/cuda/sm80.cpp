@@ -1,10 +1,10 @@
-#include "attention/cuda/any.h"
+#include "attention/cuda/sm80.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "attention/cuda/any_params.h"
+#include "attention/cuda/sm80_params.h"
 
 namespace posenc::attend::cuda {
 namespace {
@@ -15,7 +15,7 @@ constexpr std::int64_t kMostFeatures = 256;
 
 std::int32_t narrow_of(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
-template <class Void> AnyTensor any_tensor(const HeadTensor<Void>& x) {
+template <class Void> Sm80Tensor sm80_tensor(const HeadTensor<Void>& x) {
   if (x.data == nullptr) return {};
   return {const_cast<void*>(static_cast<const void*>(x.data)),
           x.batch_stride,
@@ -31,7 +31,7 @@ template <class Void> AnyTensor any_tensor(const HeadTensor<Void>& x) {
 }
 
 // Gives k and v the pages that hold their tokens, if they are pools of pages.
-void take_pages(Call& call, const HeadTensor<const void>& keys, bool is_on_device, AnyTensor& k, AnyTensor& v) {
+void take_pages(Call& call, const HeadTensor<const void>& keys, bool is_on_device, Sm80Tensor& k, Sm80Tensor& v) {
   if (keys.pages == nullptr) return;
   const auto size = static_cast<std::size_t>(keys.batch * keys.page_row) * sizeof(std::int32_t);
   k.pages = v.pages = is_on_device ? keys.pages : static_cast<const std::int32_t*>(call.copied(keys.pages, size));
@@ -41,7 +41,7 @@ void take_pages(Call& call, const HeadTensor<const void>& keys, bool is_on_devic
 }
 
 // call_of has rejected what no kernel takes; rotated q and k are always rounded.
-std::string beyond_any_options(const AttentionCall& options) {
+std::string beyond_sm80_options(const AttentionCall& options) {
   if ((!options.block_table.empty() || !options.device_block_table.empty()) && options.rotation != nullptr &&
       !options.keys_are_rotated) {
     return "keys that are rotated already, where the cache is paged";
@@ -77,8 +77,8 @@ KeyRangeParams key_range_params(Call& call, const AttentionJob& job, const Atten
   return p;
 }
 
-AnyBiasParams bias_params(Call& call, const AttentionJob& job, const AttentionCall& options) {
-  AnyBiasParams p{};
+Sm80BiasParams bias_params(Call& call, const AttentionJob& job, const AttentionCall& options) {
+  Sm80BiasParams p{};
   const auto* const bias = std::get_if<Bias>(options.position);
   if (bias == nullptr) return p;
   p.by_index = job.places.by_index ? 1 : 0;
@@ -88,14 +88,14 @@ AnyBiasParams bias_params(Call& call, const AttentionJob& job, const AttentionCa
     p.keys = call.positions(job.places.keys);
   }
   if (const auto* slopes = std::get_if<Slopes>(&bias->source)) {
-    p.kind = kAnySlopes;
+    p.kind = kSm80Slopes;
     const std::vector<float> narrow(slopes->slopes.begin(), slopes->slopes.end());
     p.slopes = call.numbers(std::span<const float>(narrow));
     return p;
   }
   const auto& table = std::get<DistanceTable>(bias->source);
   const DistanceMap& map = table.axes[0];
-  p.kind = kAnyTable;
+  p.kind = kSm80Table;
   p.first = map.first;
   p.count = static_cast<std::int64_t>(map.entries.size());
   SpreadTableParams spread_params{};
@@ -116,11 +116,14 @@ AnyBiasParams bias_params(Call& call, const AttentionJob& job, const AttentionCa
   return p;
 }
 
-// The kernel for this number of features, with its shared memory requested.
-void launch_any(std::string_view name, const AttentionJob& job, std::string_view part, const LaunchShape& shape,
-                void* stream, void* params) {
+int padded_features(const AttentionJob& job) {
   const std::int64_t features = std::max(job.q.features, job.v.features);
-  const int padded = features <= 64 ? 64 : features <= 128 ? 128 : 256;
+  return features <= 64 ? 64 : features <= 128 ? 128 : 256;
+}
+// The kernel for this number of features, with its shared memory requested.
+void launch_sm80(std::string_view name, const AttentionJob& job, std::string_view part, const LaunchShape& shape,
+                 void* stream, void* params) {
+  const int padded = padded_features(job);
   const std::string_view type = job.q.type == DataType::kF32 ? "f32" : job.q.type == DataType::kF16 ? "f16" : "bf16";
   const Function function = kernel(fmt::format("{}_{}_{}{}", name, type, padded, padded == 256 ? part : ""));
   check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, static_cast<int>(shape.shared_bytes)),
@@ -128,23 +131,30 @@ void launch_any(std::string_view name, const AttentionJob& job, std::string_view
   void* parameters[] = {params};
   launch(function, shape, stream, parameters);
 }
-int padded_features(const AttentionJob& job) {
-  const std::int64_t features = std::max(job.q.features, job.v.features);
-  return features <= 64 ? 64 : features <= 128 ? 128 : 256;
-}
-
-void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, const AttentionCall& options) {
+// What all kernels read.
+void set_inputs(Sm80Inputs& p, Call& call, const AttentionJob& job, const QueriesAndKeys& ready,
+                const AttentionCall& options) {
   const auto& [q, k, scale] = ready;
-  DecodeParams p{};
-  p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.out = any_tensor(job.out);
+  p.q = sm80_tensor(q), p.k = sm80_tensor(k), p.v = sm80_tensor(job.v);
   take_pages(call, k, !options.device_block_table.empty(), p.k, p.v);
-  p.logsumexp = static_cast<float*>(job.logsumexp.data);
-  p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
-  p.lse_token = job.logsumexp.token_stride;
   p.key_range = key_range_params(call, job, options);
   p.bias = bias_params(call, job, options);
   p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
   p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);
+  p.scale = static_cast<float>(scale);
+}
+void set_outputs(Sm80Outputs& p, const AttentionJob& job) {
+  p.out = sm80_tensor(job.out);
+  p.logsumexp = static_cast<float*>(job.logsumexp.data);
+  p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
+  p.lse_token = job.logsumexp.token_stride;
+}
+
+void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, const AttentionCall& options) {
+  const HeadTensor<const void>&q = ready.q, &k = ready.k;
+  DecodeParams p{};
+  set_inputs(p, call, job, ready, options);
+  set_outputs(p, job);
   // Enough blocks to keep every multiprocessor busy to the end, each with enough keys to be worth its launch.
   constexpr std::int64_t kBlocks = 6, kLeastKeys = 256;
   const std::int64_t pairs = q.batch * k.heads;
@@ -153,7 +163,6 @@ void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, co
   constexpr std::int64_t kStep = std::int64_t{kDecodeKeys} * kDecodeWarps;
   p.keys_of_split = narrow_of(((k.sequence + p.splits - 1) / p.splits + kStep - 1) / kStep * kStep);
   p.parts = p.splits * kDecodeWarps;
-  p.scale = static_cast<float>(scale);
   const std::int64_t rows = q.batch * q.heads * q.sequence;
   p.part_sums = static_cast<float*>(call.borrow(static_cast<std::size_t>(rows * p.parts) * 2 * sizeof(float)));
   p.parts_out =
@@ -164,7 +173,7 @@ void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, co
   const std::size_t is_half = q.sequence * (q.heads / k.heads) <= 8 ? 1 : 0;
   const int shared = decode_bytes(narrow_of(q.features));
   const Function function =
-      kernel(fmt::format("decode_any_{}_{}_{}", is_f16 ? "f16" : "bf16", q.features, is_half == 1 ? 8 : 16),
+      kernel(fmt::format("decode_sm80_{}_{}_{}", is_f16 ? "f16" : "bf16", q.features, is_half == 1 ? 8 : 16),
              slots[type][size][is_half]);
   check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, shared), "asking for shared memory");
   void* parameters[] = {&p};
@@ -184,13 +193,13 @@ bool is_decoding(const AttentionJob& job, const QueriesAndKeys& ready) {
          has_whole_rows(ready.k) && has_whole_rows(job.v);
 }
 
-std::string beyond_any(const AttentionJob& job, const AttentionCall& options) {
+std::string beyond_sm80(const AttentionJob& job, const AttentionCall& options) {
   if (const int found = capability(); found < 80) {
     return fmt::format("a GPU from compute capability 8.0 on, and this one has {}.{}", found / 10, found % 10);
   }
   if (job.q.type == DataType::kF64) return "f32, f16 and bf16";
   if (job.q.features > kMostFeatures || job.v.features > kMostFeatures) return "256 features at most";
-  if (std::string why = beyond_any_options(options); !why.empty()) return why;
+  if (std::string why = beyond_sm80_options(options); !why.empty()) return why;
   if (std::max(job.q.sequence, job.k.sequence) > 0x3FFFFFFF || job.q.batch * job.q.heads > 0xFFFFFF) {
     return "shorter sequences";
   }
@@ -200,87 +209,76 @@ std::string beyond_any(const AttentionJob& job, const AttentionCall& options) {
   return table != nullptr && table->axes.size() == 1 ? "" : "slopes and tables by distance of one axis";
 }
 
-void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs, const AttentionCall& options) {
+void forward_sm80(Call& call, const AttentionJob& job, const AttentionInputs& inputs, const AttentionCall& options) {
   const QueriesAndKeys ready = ready_of(call, job, inputs, options);
   if (is_decoding(job, ready)) {
     decode(call, job, ready, options);
     return;
   }
-  const auto& [q, k, scale] = ready;
-  AnyParams p{};
-  p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.out = any_tensor(job.out);
-  take_pages(call, k, !options.device_block_table.empty(), p.k, p.v);
-  p.logsumexp = static_cast<float*>(job.logsumexp.data);
-  p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
-  p.lse_token = job.logsumexp.token_stride;
-  p.key_range = key_range_params(call, job, options);
-  p.bias = bias_params(call, job, options);
-  p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
-  p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);
-  p.scale = static_cast<float>(scale);
+  const HeadTensor<const void>& q = ready.q;
+  Sm80Params p{};
+  set_inputs(p, call, job, ready, options);
+  set_outputs(p, job);
   if (q.type == DataType::kF32) {
     const std::int64_t rows = wide_rows(padded_features(job));
     p.row_blocks = narrow_of((q.sequence + rows - 1) / rows);
     const auto wide = static_cast<unsigned>(wide_bytes(padded_features(job)));
-    launch_any("attention", job, "", {q.batch * q.heads * p.row_blocks, 256, wide}, call.stream(), &p);
+    launch_sm80("attention", job, "", {q.batch * q.heads * p.row_blocks, 256, wide}, call.stream(), &p);
     return;
   }
-  p.row_blocks = narrow_of((q.sequence + kAnyRows - 1) / kAnyRows);
-  const auto shared = static_cast<unsigned>(any_forward_bytes(padded_features(job)));
-  launch_any("attention_any", job, "", {q.batch * q.heads * p.row_blocks, 128, shared}, call.stream(), &p);
+  p.row_blocks = narrow_of((q.sequence + kSm80Rows - 1) / kSm80Rows);
+  const auto shared = static_cast<unsigned>(sm80_forward_bytes(padded_features(job)));
+  launch_sm80("attention_sm80", job, "", {q.batch * q.heads * p.row_blocks, 128, shared}, call.stream(), &p);
 }
 
-void backward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
-                  const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionCall& options,
-                  const DeviceGradients& gradients) {
-  const auto [q, k, scale] = ready_of(call, job, inputs, options);
+void backward_sm80(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
+                   const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionCall& options,
+                   const DeviceGradients& gradients) {
+  const QueriesAndKeys ready = ready_of(call, job, inputs, options);
+  const HeadTensor<const void>&q = ready.q, &k = ready.k;
   const std::int64_t rows = q.batch * q.heads * q.sequence;
   const auto floats = [&](std::int64_t count) {
     return static_cast<float*>(
         call.borrow(static_cast<std::size_t>(std::max<std::int64_t>(count, 1)) * sizeof(float)));
   };
-  AnyRowsParams of_rows{};
-  of_rows.out = any_tensor(saved.out), of_rows.d_out = any_tensor(d_out);
+  Sm80RowsParams of_rows{};
+  of_rows.out = sm80_tensor(saved.out), of_rows.d_out = sm80_tensor(d_out);
   of_rows.logsumexp = static_cast<const float*>(saved.logsumexp.data);
   of_rows.lse_batch = saved.logsumexp.batch_stride, of_rows.lse_head = saved.logsumexp.head_stride;
   of_rows.lse_token = saved.logsumexp.token_stride;
   of_rows.neg_lse = floats(rows), of_rows.delta = floats(rows);
   of_rows.heads = narrow_of(q.heads), of_rows.queries = narrow_of(q.sequence), of_rows.rows = rows;
   if (rows > 0) {
-    launch(q.type == DataType::kF16 ? "any_rows_f16" : "any_rows_bf16", {(rows + 3) / 4, 128, 0}, call.stream(),
+    launch(q.type == DataType::kF16 ? "sm80_rows_f16" : "sm80_rows_bf16", {(rows + 3) / 4, 128, 0}, call.stream(),
            of_rows);
   }
 
-  AnyBackwardParams p{};
-  p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.d_out = any_tensor(d_out);
-  p.dq = any_tensor(gradients.dq), p.dk = any_tensor(gradients.dk), p.dv = any_tensor(gradients.dv);
+  Sm80BackwardParams p{};
+  set_inputs(p, call, job, ready, options);
+  p.d_out = sm80_tensor(d_out);
+  p.dq = sm80_tensor(gradients.dq), p.dk = sm80_tensor(gradients.dk), p.dv = sm80_tensor(gradients.dv);
   p.neg_lse = of_rows.neg_lse, p.delta = of_rows.delta;
-  p.key_range = key_range_params(call, job, options);
-  p.bias = bias_params(call, job, options);
-  p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
-  p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);
-  p.row_blocks = narrow_of((q.sequence + kAnyRows - 1) / kAnyRows);
-  p.key_blocks = narrow_of((k.sequence + kAnyRows - 1) / kAnyRows);
-  p.scale = static_cast<float>(scale);
+  p.row_blocks = narrow_of((q.sequence + kSm80Rows - 1) / kSm80Rows);
+  p.key_blocks = narrow_of((k.sequence + kSm80Rows - 1) / kSm80Rows);
   const TensorView& parameters = gradients.parameters;
   if (parameters.data != nullptr) {
-    p.sum_rows = p.bias.kind == kAnyTable ? narrow_of(parameters.shape[0]) : 1;
+    p.sum_rows = p.bias.kind == kSm80Table ? narrow_of(parameters.shape[0]) : 1;
     const std::size_t bytes = static_cast<std::size_t>(p.sum_rows * q.heads) * sizeof(double);
     p.sums = static_cast<double*>(call.borrow(bytes));
     if (!is_measuring())
       check(driver().cuMemsetD8Async(reinterpret_cast<Address>(p.sums), 0, bytes, static_cast<Stream>(call.stream())),
             "clearing sums");
   }
-  const auto shared = static_cast<unsigned>(any_backward_bytes(padded_features(job)));
+  const auto shared = static_cast<unsigned>(sm80_backward_bytes(padded_features(job)));
   if (p.row_blocks > 0 && (p.dq.data != nullptr || p.sums != nullptr)) {
-    launch_any("any_queries", job, "", {q.batch * q.heads * p.row_blocks, 128, shared}, call.stream(), &p);
+    launch_sm80("sm80_queries", job, "", {q.batch * q.heads * p.row_blocks, 128, shared}, call.stream(), &p);
   }
   const LaunchShape of_keys{k.batch * k.heads * p.key_blocks, 128, shared};
   if (p.key_blocks > 0 && padded_features(job) == 256) {
-    if (p.dv.data != nullptr) launch_any("any_keys", job, "_dv", of_keys, call.stream(), &p);
-    if (p.dk.data != nullptr) launch_any("any_keys", job, "_dk", of_keys, call.stream(), &p);
+    if (p.dv.data != nullptr) launch_sm80("sm80_keys", job, "_dv", of_keys, call.stream(), &p);
+    if (p.dk.data != nullptr) launch_sm80("sm80_keys", job, "_dk", of_keys, call.stream(), &p);
   } else if (p.key_blocks > 0 && (p.dv.data != nullptr || p.dk.data != nullptr)) {
-    launch_any("any_keys", job, "", of_keys, call.stream(), &p);
+    launch_sm80("sm80_keys", job, "", of_keys, call.stream(), &p);
   }
   if (p.sums == nullptr) return;
   const bool is_table = parameters.shape.rank == 2;

@@ -11,17 +11,17 @@
 namespace posenc::attend::cuda {
 
 /// What these kernels do not support, in words; "" if they support the call.
-std::string beyond_any(const AttentionJob& job, const AttentionCall& options);
+std::string beyond_sm80(const AttentionJob& job, const AttentionCall& options);
 
-/// Whether these are few queries over many keys, for which there is a kernel of its own: forward_any chooses it.
+/// Whether these are few queries over many keys, for which there is a kernel of its own: forward_sm80 chooses it.
 bool is_decoding(const AttentionJob& job, const QueriesAndKeys& ready);
 
-void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs, const AttentionCall& options);
+void forward_sm80(Call& call, const AttentionJob& job, const AttentionInputs& inputs, const AttentionCall& options);
 
 /// Two passes, one over keys and one over queries, so dq, dk and dv are bitwise reproducible. `saved` holds the
 /// outputs of the forward pass.
-void backward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
-                  const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionCall& options,
-                  const DeviceGradients& gradients);
+void backward_sm80(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
+                   const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionCall& options,
+                   const DeviceGradients& gradients);
 
 }  // namespace posenc::attend::cuda

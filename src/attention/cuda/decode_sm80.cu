@@ -5,7 +5,7 @@
 // memory, some steps ahead, and waits for no other warp.
 // POSENC_FEATURES is 64 or 128, POSENC_ROWS 8 or 16, POSENC_F16 1 for f16 and 0 for bf16.
 
-#include "attention/cuda/any.cuh"
+#include "attention/cuda/sm80.cuh"
 
 namespace posenc::attend::cuda {
 namespace {
@@ -58,7 +58,7 @@ __device__ __forceinline__ void multiply_rows(float (&c)[2 * kGroups], const std
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
-    decode_any(const __grid_constant__ DecodeParams p) {
+    decode_sm80(const __grid_constant__ DecodeParams p) {
   extern __shared__ std::uint8_t raw[] __attribute__((aligned(16)));
   const int lane = static_cast<int>(kernels::cuda::thread() % 32),
             warp = static_cast<int>(kernels::cuda::thread() / 32);
@@ -178,14 +178,14 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     }
   }
 
-  const float scale2 = p.scale * kAnyLog2e;
+  const float scale2 = p.scale * kSm80Log2e;
   // The bias by key index: slopes as a product, the far end of a table as a constant.
-  const bool has_bias = p.bias.kind != kAnyNone, by_index = p.bias.by_index != 0;
+  const bool has_bias = p.bias.kind != kSm80None, by_index = p.bias.by_index != 0;
   float slope2[kGroups], far[kGroups];
 #pragma unroll
   for (int r = 0; r < kGroups; ++r) {
-    slope2[r] = p.bias.kind == kAnySlopes ? p.bias.slopes[head[r]] * kAnyLog2e : 0.0f;
-    far[r] = p.bias.kind == kAnyTable ? p.bias.table[head[r] * p.bias.count] * kAnyLog2e : 0.0f;
+    slope2[r] = p.bias.kind == kSm80Slopes ? p.bias.slopes[head[r]] * kSm80Log2e : 0.0f;
+    far[r] = p.bias.kind == kSm80Table ? p.bias.table[head[r] * p.bias.count] * kSm80Log2e : 0.0f;
   }
   float out[kFeatures / 8][2 * kGroups] = {}, most[kGroups], sum[kGroups];
 #pragma unroll
@@ -215,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     }
     const bool is_whole = key0 >= inner_begin && key0 + kDecodeKeys <= (inner_end < end ? inner_end : end);
     if (is_whole && (!has_bias || by_index) &&
-        (p.bias.kind != kAnyTable || key0 + kDecodeKeys - 1 - least_place <= p.bias.first)) {
+        (p.bias.kind != kSm80Table || key0 + kDecodeKeys - 1 - least_place <= p.bias.first)) {
 #pragma unroll
       for (int r = 0; r < kGroups; ++r) {
         const auto apart = static_cast<float>(static_cast<int>(key0 + 2 * t - place[r].id));

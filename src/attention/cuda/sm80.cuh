@@ -4,13 +4,13 @@
 // 8.0), tiles in shared memory, the keys that a query attends to, and the bias of a pair. POSENC_F16 is 1 for f16 and
 // 0 for bf16.
 
-#include "attention/cuda/any_params.h"
 #include "attention/cuda/hopper.cuh"
+#include "attention/cuda/sm80_params.h"
 #include "kernels/cuda/fault.cuh"
 
 namespace posenc::attend::cuda {
 
-constexpr float kAnyLog2e = 1.4426950408889634f, kAnyLn2 = 0.6931471805599453f;
+constexpr float kSm80Log2e = 1.4426950408889634f, kSm80Ln2 = 0.6931471805599453f;
 
 /// c[16 × 8] += a[16 × 16] b[16 × 8]. A lane holds rows lane / 4 and + 8, columns 2 (lane % 4) and + 1 of c.
 __device__ __forceinline__ void multiply(float* c, const std::uint32_t* a, const std::uint32_t* b) {
@@ -60,7 +60,7 @@ template <int kPitch> struct Tile {
 
 /// Elements from the start of a head to a token of sequence `batch`. A page out of range is replaced by page 0 and
 /// stored in `bad_page`.
-__device__ __forceinline__ std::int64_t token_offset(const AnyTensor& x, std::int64_t batch, int token,
+__device__ __forceinline__ std::int64_t token_offset(const Sm80Tensor& x, std::int64_t batch, int token,
                                                      std::int32_t& bad_page) {
   if (x.pages == nullptr) return batch * x.batch + token * x.token;
   const int at = token / x.page_tokens;
@@ -70,7 +70,7 @@ __device__ __forceinline__ std::int64_t token_offset(const AnyTensor& x, std::in
 }
 /// Not a valid page number.
 constexpr std::int32_t kNoBadPage = 0x7FFFFFFF;
-__device__ __forceinline__ void report_page(const KeyRangeParams& p, const AnyTensor& x, std::int32_t bad_page) {
+__device__ __forceinline__ void report_page(const KeyRangeParams& p, const Sm80Tensor& x, std::int32_t bad_page) {
   if (bad_page != kNoBadPage) [[unlikely]]
     kernels::cuda::report(p.fault, kernels::cuda::Fault::kPage, bad_page, x.page_count);
 }
@@ -78,10 +78,10 @@ __device__ __forceinline__ void report_page(const KeyRangeParams& p, const AnyTe
 /// Loads rows first … first + kRows − 1 of a head, with zeros before `begin`, from `end` on, where `mask` is 0, and
 /// past the features. Called by all threads of the block.
 template <int kRows, int kFeatures>
-__device__ __forceinline__ void load_tile(std::uint16_t* to, const AnyTensor& x, std::int64_t batch,
+__device__ __forceinline__ void load_tile(std::uint16_t* to, const Sm80Tensor& x, std::int64_t batch,
                                           std::int64_t head, int first, int begin, int end, const std::uint8_t* mask,
                                           std::int32_t& bad_page) {
-  constexpr int kPitch = any_pitch(kFeatures), kVectors = kFeatures / 8;
+  constexpr int kPitch = sm80_pitch(kFeatures), kVectors = kFeatures / 8;
   const auto* const from = static_cast<const std::uint16_t*>(x.data) + head * x.head;
   for (int n = static_cast<int>(kernels::cuda::thread()); n < kRows * kVectors;
        n += static_cast<int>(kernels::cuda::threads())) {
@@ -105,7 +105,7 @@ __device__ __forceinline__ void load_tile(std::uint16_t* to, const AnyTensor& x,
 }
 
 /// For tensors without pages.
-template <int kRows, int kFeatures> __device__ __forceinline__ void load_tile(std::uint16_t* to, const AnyTensor& x,
+template <int kRows, int kFeatures> __device__ __forceinline__ void load_tile(std::uint16_t* to, const Sm80Tensor& x,
                                                                               std::int64_t batch, std::int64_t head,
                                                                               int first, int begin, int end,
                                                                               const std::uint8_t* mask) {
@@ -154,28 +154,28 @@ __device__ __forceinline__ std::int64_t id_of(const kernels::cuda::PositionParam
                                               std::int64_t token) {
   return p.ids == nullptr ? p.first + token : p.ids[batch * p.batch_stride + token];
 }
-__device__ __forceinline__ QueryPlace place_of(const AnyBiasParams& p, std::int64_t batch, int query, int queries,
+__device__ __forceinline__ QueryPlace place_of(const Sm80BiasParams& p, std::int64_t batch, int query, int queries,
                                                int diagonal) {
-  if (p.kind == kAnyNone || query >= queries) return {0};
+  if (p.kind == kSm80None || query >= queries) return {0};
   return {p.by_index != 0 ? diagonal + p.shift : id_of(p.queries, batch, query)};
 }
-__device__ __forceinline__ std::int64_t key_place_of(const AnyBiasParams& p, std::int64_t batch, int key, int keys) {
-  if (p.kind == kAnyNone || key >= keys) return 0;
+__device__ __forceinline__ std::int64_t key_place_of(const Sm80BiasParams& p, std::int64_t batch, int key, int keys) {
+  if (p.kind == kSm80None || key >= keys) return 0;
   return p.by_index != 0 ? key : id_of(p.keys, batch, key);
 }
 /// The entry of the table for a distance.
-__device__ __forceinline__ std::int64_t entry_at(const AnyBiasParams& p, std::int64_t delta) {
+__device__ __forceinline__ std::int64_t entry_at(const Sm80BiasParams& p, std::int64_t delta) {
   const std::int64_t at = delta - p.first;
   return at < 0 ? 0 : at >= p.count ? p.count - 1 : at;
 }
 /// The bias added to the score, in powers of two.
-__device__ __forceinline__ float bias_of(const AnyBiasParams& p, int head, std::int64_t delta) {
-  if (p.kind == kAnyNone) return 0;
-  if (p.kind == kAnySlopes) return -p.slopes[head] * kAnyLog2e * static_cast<float>(delta < 0 ? -delta : delta);
-  return p.table[head * p.count + entry_at(p, delta)] * kAnyLog2e;
+__device__ __forceinline__ float bias_of(const Sm80BiasParams& p, int head, std::int64_t delta) {
+  if (p.kind == kSm80None) return 0;
+  if (p.kind == kSm80Slopes) return -p.slopes[head] * kSm80Log2e * static_cast<float>(delta < 0 ? -delta : delta);
+  return p.table[head * p.count + entry_at(p, delta)] * kSm80Log2e;
 }
 
-/// A block of kAnyRows queries of one head, 16 for each of four warps: which one it is, and the keys that its queries
+/// A block of kSm80Rows queries of one head, 16 for each of four warps: which one it is, and the keys that its queries
 /// attend to. In causal attention the longest blocks come first.
 struct RowBlock {
   int bh, batch, head, key_head, row0;
@@ -191,27 +191,27 @@ template <class Params> __device__ __forceinline__ RowBlock row_block_of(const P
   at.bh = static_cast<int>(block() / static_cast<unsigned>(p.row_blocks));
   at.batch = at.bh / p.heads, at.head = at.bh - at.batch * p.heads;
   at.key_head = at.head / (p.heads / p.key_heads);
-  at.row0 = (p.row_blocks - 1 - static_cast<int>(block() % static_cast<unsigned>(p.row_blocks))) * kAnyRows;
+  at.row0 = (p.row_blocks - 1 - static_cast<int>(block() % static_cast<unsigned>(p.row_blocks))) * kSm80Rows;
   at.lane = static_cast<int>(thread() % 32), at.warp = static_cast<int>(thread() / 32);
   at.my_row = at.warp * 16 + at.lane / 4;
   at.mask = p.key_range.key_mask == nullptr ? nullptr : p.key_range.key_mask + std::int64_t{at.batch} * p.keys;
   return at;
 }
-/// Finds the visible keys, using `limits`, 2 · kAnyRows numbers in shared memory. Called by all threads of the block;
+/// Finds the visible keys, using `limits`, 2 · kSm80Rows numbers in shared memory. Called by all threads of the block;
 /// it also synchronizes them, so tiles loaded before the call can be read after it.
 template <class Params> __device__ __forceinline__ void find_keys(const Params& p, int* limits, RowBlock& at) {
   using namespace kernels::cuda;
   check_length(p.key_range, at.batch, p.keys);
-  if (thread() < kAnyRows) {
+  if (thread() < kSm80Rows) {
     const KeyRange seen =
         key_range_of(p.key_range, at.batch, at.row0 + static_cast<int>(thread()), p.queries, p.keys);
     limits[thread()] = seen.begin;
-    limits[kAnyRows + thread()] = seen.end;
+    limits[kSm80Rows + thread()] = seen.end;
   }
   sync_block();
   at.lowest = p.keys, at.highest = 0;
-  for (int row = 0; row < kAnyRows; ++row) {
-    const int begin = limits[row], end = limits[kAnyRows + row];
+  for (int row = 0; row < kSm80Rows; ++row) {
+    const int begin = limits[row], end = limits[kSm80Rows + row];
     if (begin >= end) continue;
     at.lowest = begin < at.lowest ? begin : at.lowest;
     at.highest = end > at.highest ? end : at.highest;

@@ -9,7 +9,7 @@
 #include "cuda_cases.h"
 #include "posenc/cuda.h"
 
-namespace posenc::cuda_any_test {
+namespace posenc::cuda_sm80_test {
 namespace {
 
 using namespace cuda_cases;
@@ -20,12 +20,12 @@ constexpr double kOfWideResult = 4e-6, kOfWideSums = 2e-5;  // of float32
 // What lies where nothing may be read.
 template <class T> T not_a_number() { return numerics::narrow<T>(std::numeric_limits<double>::quiet_NaN()); }
 
-std::string why_not_any() {
+std::string why_not_sm80() {
   if (const std::string reason = why_absent("cuda"); !reason.empty()) return "cuda cannot run here: " + reason;
   return cuda::facts().capability >= 80 ? "" : "the kernels need compute capability 8.0";
 }
 
-struct AnyCase {
+struct Sm80Case {
   std::string what;
   std::int64_t batch = 2, heads = 4, key_heads = 2, queries = 150, keys = 150, features = 64, value_features = 64;
   AttentionOptions options = {};
@@ -62,14 +62,14 @@ template <class T> struct Pair {
   }
 };
 
-Extents parameters_of(const AnyCase& one) {
+Extents parameters_of(const Sm80Case& one) {
   const auto* const bias = std::get_if<Bias>(&one.options.position);
   if (bias == nullptr) return {};
   if (std::holds_alternative<Slopes>(bias->source)) return {one.heads};
   return table_of(std::get<DistanceTable>(bias->source), one.heads).shape;
 }
 
-template <class T> void expect_all(const AnyCase& one) {
+template <class T> void expect_all(const Sm80Case& one) {
   SCOPED_TRACE(one.what);
   const Extents q_shape = {one.batch, one.heads, one.queries, one.features},
                 k_shape = {one.batch, one.key_heads, one.keys, one.features},
@@ -176,75 +176,75 @@ Form slopes_for(std::int64_t heads) {
   return Bias{heads, slopes};
 }
 
-TEST(CudaAttentionAny, IsTheReferenceWithinItsError) {
-  if (const std::string reason = why_not_any(); !reason.empty()) GTEST_SKIP() << reason;
+TEST(CudaAttentionSm80, IsTheReferenceWithinItsError) {
+  if (const std::string reason = why_not_sm80(); !reason.empty()) GTEST_SKIP() << reason;
   const std::vector<std::int64_t> lengths = {150, 70}, key_lengths = {100, 150}, packed = {20, 1, 0, 64, 65};
   std::vector<std::int64_t> mask(300, 1), ids;
   for (std::size_t i = 0; i < mask.size(); i += 3) mask[i] = 0;
   for (std::int64_t i = 0; i < 150; ++i) ids.push_back(i / 2 * 3);
   const Form tables = both_sides(4), slopes = slopes_for(4), rope = prepare(Rope{.dims = 64});
-  for (const AnyCase& one : {
-           AnyCase{.what = "all keys"},
-           AnyCase{.what = "causal, as compute capability 9.0 has it",
+  for (const Sm80Case& one : {
+           Sm80Case{.what = "all keys"},
+           Sm80Case{.what = "causal, as compute capability 9.0 has it",
            .options = {.position = slopes, .causal = true}},
-           AnyCase{.what = "all keys, slopes", .options = {.position = slopes}},
-           AnyCase{.what = "all keys, a table of both sides", .options = {.position = tables}},
-           AnyCase{.what = "a window", .options = {.position = tables, .window = 9}},
-           AnyCase{.what = "a causal window", .options = {.position = slopes, .causal = true, .window = 70}},
-           AnyCase{.what = "one query", .queries = 1, .keys = 333, .options = {.position = slopes, .causal = true}},
-           AnyCase{.what = "chunks", .options = {.position = slopes, .causal = true, .chunk = 40}},
-           AnyCase{.what = "fewer queries", .queries = 37, .options = {.position = rope, .causal = true}},
-           AnyCase{.what = "more queries", .queries = 190, .options = {.position = tables, .causal = true}},
-           AnyCase{.what = "lengths",
+           Sm80Case{.what = "all keys, slopes", .options = {.position = slopes}},
+           Sm80Case{.what = "all keys, a table of both sides", .options = {.position = tables}},
+           Sm80Case{.what = "a window", .options = {.position = tables, .window = 9}},
+           Sm80Case{.what = "a causal window", .options = {.position = slopes, .causal = true, .window = 70}},
+           Sm80Case{.what = "one query", .queries = 1, .keys = 333, .options = {.position = slopes, .causal = true}},
+           Sm80Case{.what = "chunks", .options = {.position = slopes, .causal = true, .chunk = 40}},
+           Sm80Case{.what = "fewer queries", .queries = 37, .options = {.position = rope, .causal = true}},
+           Sm80Case{.what = "more queries", .queries = 190, .options = {.position = tables, .causal = true}},
+           Sm80Case{.what = "lengths",
            .options = {.position = tables, .causal = true, .query_lengths = lengths, .key_lengths = key_lengths}},
-           AnyCase{.what = "packed", .options = {.position = slopes, .causal = true, .packed = packed}},
-           AnyCase{.what = "packed, rotated", .options = {.position = rope, .causal = true, .packed = packed}},
-           AnyCase{.what = "a mask", .options = {.position = tables, .causal = true, .key_mask = mask}},
-           AnyCase{.what = "positions given",
+           Sm80Case{.what = "packed", .options = {.position = slopes, .causal = true, .packed = packed}},
+           Sm80Case{.what = "packed, rotated", .options = {.position = rope, .causal = true, .packed = packed}},
+           Sm80Case{.what = "a mask", .options = {.position = tables, .causal = true, .key_mask = mask}},
+           Sm80Case{.what = "positions given",
            .options = {.position = tables,
                       .causal = true,
                       .query_positions = Positions{.ids = ids},
                       .key_positions = Positions{.ids = ids}}},
-           AnyCase{.what = "keys rotated before", .options = {.position = rope, .keys_are_rotated = true}},
-           AnyCase{.what = "40 features", .features = 40, .value_features = 24, .options = {.causal = true}},
-           AnyCase{.what = "96 features", .features = 96, .value_features = 96, .options = {.position = tables}},
-           AnyCase{.what = "128 features",
+           Sm80Case{.what = "keys rotated before", .options = {.position = rope, .keys_are_rotated = true}},
+           Sm80Case{.what = "40 features", .features = 40, .value_features = 24, .options = {.causal = true}},
+           Sm80Case{.what = "96 features", .features = 96, .value_features = 96, .options = {.position = tables}},
+           Sm80Case{.what = "128 features",
            .features = 128,
            .value_features = 128,
            .options = {.position = slopes, .window = 33}},
-           AnyCase{.what = "256 features",
+           Sm80Case{.what = "256 features",
            .features = 256,
            .value_features = 256,
            .options = {.position = tables, .causal = true}},
-           AnyCase{.what = "5 and 3 features, apart",
+           Sm80Case{.what = "5 and 3 features, apart",
            .features = 5,
            .value_features = 3,
            .options = {.causal = true},
            .is_apart = true},
-           AnyCase{.what = "64 features, apart", .options = {.position = slopes, .causal = true}, .is_apart = true},
-           AnyCase{.what = "a scale below 0", .options = {.causal = true, .scale = -0.2}},
-           AnyCase{.what = "decoding",
+           Sm80Case{.what = "64 features, apart", .options = {.position = slopes, .causal = true}, .is_apart = true},
+           Sm80Case{.what = "a scale below 0", .options = {.causal = true, .scale = -0.2}},
+           Sm80Case{.what = "decoding",
            .heads = 8,
            .queries = 2,
            .keys = 700,
            .features = 128,
            .value_features = 128,
            .options = {.position = both_sides(8), .causal = true}},
-           AnyCase{.what = "decoding, 16 rows",
+           Sm80Case{.what = "decoding, 16 rows",
            .heads = 16,
            .key_heads = 1,
            .queries = 1,
            .keys = 1500,
            .options = {.position = slopes_for(16), .causal = true}},
-           AnyCase{.what = "decoding, lengths",
+           Sm80Case{.what = "decoding, lengths",
            .queries = 3,
            .options = {.position = slopes, .causal = true, .key_lengths = key_lengths}},
-           AnyCase{.what = "decoding, a window",
+           Sm80Case{.what = "decoding, a window",
            .queries = 1,
            .keys = 2000,
            .options = {.position = tables, .causal = true, .window = 300}},
-           AnyCase{.what = "decoding, a mask", .queries = 1, .options = {.causal = true, .key_mask = mask}},
-           AnyCase{.what = "one token", .queries = 1, .keys = 1, .options = {.position = slopes}},
+           Sm80Case{.what = "decoding, a mask", .queries = 1, .options = {.causal = true, .key_mask = mask}},
+           Sm80Case{.what = "one token", .queries = 1, .keys = 1, .options = {.position = slopes}},
        }) {
     expect_all<BFloat16>(one);
     if (one.what != "all keys, slopes" && one.features >= 64) expect_all<Half>(one);
@@ -345,8 +345,8 @@ template <class T> void expect_pages(const PagedCase& one) {
   EXPECT_EQ(as_doubles(out.values<T>(q.size())), found);
 }
 
-TEST(CudaAttentionAny, ReadsAPagedCache) {
-  if (const std::string reason = why_not_any(); !reason.empty()) GTEST_SKIP() << reason;
+TEST(CudaAttentionSm80, ReadsAPagedCache) {
+  if (const std::string reason = why_not_sm80(); !reason.empty()) GTEST_SKIP() << reason;
   const Form rope = prepare(Rope{.dims = 64});
   for (const PagedCase& one : {
            PagedCase{"decoding", 1, 8, 128, 16, {}},
@@ -364,8 +364,8 @@ TEST(CudaAttentionAny, ReadsAPagedCache) {
 }
 
 // Nobody has looked at what lies on the GPU: what is out of range is not followed, and the next wait says so.
-TEST(CudaAttentionAny, SaysWhichLengthOrPageIsOutOfRange) {
-  if (const std::string reason = why_not_any(); !reason.empty()) GTEST_SKIP() << reason;
+TEST(CudaAttentionSm80, SaysWhichLengthOrPageIsOutOfRange) {
+  if (const std::string reason = why_not_sm80(); !reason.empty()) GTEST_SKIP() << reason;
   const std::int64_t pages = 20, page = 16;
   const Extents q_shape = {1, 2, 1, 64}, pool_shape = {pages, 2, page, 64};
   const auto q = cuda::memory_of(normal_values<BFloat16>(count_of(q_shape), 1, 1)),
@@ -404,7 +404,7 @@ TEST(CudaAttentionAny, SaysWhichLengthOrPageIsOutOfRange) {
   }
 }
 
-TEST(CudaAttentionAny, RefusesWhatTheHostCannotKnow) {
+TEST(CudaAttentionSm80, RefusesWhatTheHostCannotKnow) {
   const std::vector<std::int32_t> lengths = {4};
   const std::vector<std::int64_t> own = {4};
   std::vector<float> x(64);
@@ -430,8 +430,8 @@ TEST(CudaAttentionAny, RefusesWhatTheHostCannotKnow) {
 }
 
 // Tensors on the host: the same bytes as of tensors on the GPU.
-TEST(CudaAttentionAny, TakesTensorsOfTheHost) {
-  if (const std::string reason = why_not_any(); !reason.empty()) GTEST_SKIP() << reason;
+TEST(CudaAttentionSm80, TakesTensorsOfTheHost) {
+  if (const std::string reason = why_not_sm80(); !reason.empty()) GTEST_SKIP() << reason;
   struct HostCase {
     std::string what;
     std::int64_t batch, heads, key_heads, queries, keys, features;
@@ -481,8 +481,8 @@ TEST(CudaAttentionAny, TakesTensorsOfTheHost) {
 }
 
 // Refused when the third copy does not fit; the first two are freed.
-TEST(CudaAttentionAny, RefusesTensorsOfTheHostLargerThanFreeMemory) {
-  if (const std::string reason = why_not_any(); !reason.empty()) GTEST_SKIP() << reason;
+TEST(CudaAttentionSm80, RefusesTensorsOfTheHostLargerThanFreeMemory) {
+  if (const std::string reason = why_not_sm80(); !reason.empty()) GTEST_SKIP() << reason;
   constexpr std::size_t kLeft = std::size_t{256} << 20;
   const Extents shape = {1, 24, 32768, 64};  // 96 MiB
   const std::vector<BFloat16> q(static_cast<std::size_t>(count_of(shape))), k = q, v = q;
@@ -509,8 +509,8 @@ TEST(CudaAttentionAny, RefusesTensorsOfTheHostLargerThanFreeMemory) {
 }
 
 // What no query sees may hold anything.
-TEST(CudaAttentionAny, NeverReadsWhatIsPastTheLengths) {
-  if (const std::string reason = why_not_any(); !reason.empty()) GTEST_SKIP() << reason;
+TEST(CudaAttentionSm80, NeverReadsWhatIsPastTheLengths) {
+  if (const std::string reason = why_not_sm80(); !reason.empty()) GTEST_SKIP() << reason;
   const Extents shape = {1, 1, 96, 64};
   auto values = normal_values<BFloat16>(count_of(shape), 1, 1);
   for (std::size_t i = 50 * 64; i < values.size(); ++i) values[i].bits = 0x7FC0;
@@ -526,4 +526,4 @@ TEST(CudaAttentionAny, NeverReadsWhatIsPastTheLengths) {
 }
 
 }  // namespace
-}  // namespace posenc::cuda_any_test
+}  // namespace posenc::cuda_sm80_test

@@ -9,7 +9,7 @@
 namespace posenc::attend::cuda {
 
 /// A tensor [batch, heads, tokens, features] of 16-bit numbers, or of float32 for attention_f32; strides in elements.
-struct AnyTensor {
+struct Sm80Tensor {
   void* data;
   std::int64_t batch, head, token, feature;
   std::int32_t features;
@@ -31,8 +31,8 @@ struct KeyRangeParams {
   kernels::cuda::Fault* fault;
 };
 
-enum AnyBias : std::int32_t { kAnyNone, kAnySlopes, kAnyTable };
-struct AnyBiasParams {
+enum Sm80Bias : std::int32_t { kSm80None, kSm80Slopes, kSm80Table };
+struct Sm80BiasParams {
   std::int32_t kind;
   const float* slopes;  // [heads]
   const float* table;   // [heads, count]: the bias at δ = first, first + 1 …; past an end, the last entry there
@@ -43,20 +43,31 @@ struct AnyBiasParams {
   kernels::cuda::PositionParams queries, keys;
 };
 
-struct AnyParams {
-  AnyTensor q, k, v, out;
+/// What all of these kernels read. It fills whole words, so that all compilers put what a derived struct adds in the
+/// same place.
+struct Sm80Inputs {
+  Sm80Tensor q, k, v;
+  KeyRangeParams key_range;
+  Sm80BiasParams bias;
+  std::int32_t batch, heads, key_heads, queries, keys;
+  float scale;
+};
+
+/// What attention writes.
+struct Sm80Outputs : Sm80Inputs {
+  Sm80Tensor out;
   float* logsumexp;  // null: not wanted
   std::int64_t lse_batch, lse_head, lse_token;
-  KeyRangeParams key_range;
-  AnyBiasParams bias;
-  std::int32_t batch, heads, key_heads, queries, keys, row_blocks;
-  float scale;
+};
+
+struct Sm80Params : Sm80Outputs {
+  std::int32_t row_blocks;
 };
 
 /// Per row, before the gradients: delta = Σ d_out · out, and −logsumexp in powers of two: both [batch · heads,
 /// queries].
-struct AnyRowsParams {
-  AnyTensor out, d_out;
+struct Sm80RowsParams {
+  Sm80Tensor out, d_out;
   const float* logsumexp;
   std::int64_t lse_batch, lse_head, lse_token;
   float *neg_lse, *delta;
@@ -64,15 +75,11 @@ struct AnyRowsParams {
   std::int64_t rows;
 };
 
-struct AnyBackwardParams {
-  AnyTensor q, k, v, d_out, dq, dk, dv;  // null data: not wanted
+struct Sm80BackwardParams : Sm80Inputs {
+  Sm80Tensor d_out, dq, dk, dv;  // null data: not wanted
   const float *neg_lse, *delta;
   double* sums;  // of the bias's parameters: slopes [heads], a table [heads, sum_rows]; null: not wanted
-  std::int32_t sum_rows;
-  KeyRangeParams key_range;
-  AnyBiasParams bias;
-  std::int32_t batch, heads, key_heads, queries, keys, row_blocks, key_blocks;
-  float scale;
+  std::int32_t sum_rows, row_blocks, key_blocks;
 };
 
 /// out[h, n] = table[entries[n], h].
@@ -96,16 +103,10 @@ struct AddSumsParams {
 
 /// Few queries over many keys. Rows are queries × the heads of one key head, at most 16. Every warp of a block sums
 /// its own share of the keys; `parts` are joined afterwards.
-struct DecodeParams {
-  AnyTensor q, k, v, out;
-  float* logsumexp;  // null: not wanted
-  std::int64_t lse_batch, lse_head, lse_token;
-  KeyRangeParams key_range;
-  AnyBiasParams bias;
+struct DecodeParams : Sm80Outputs {
   float* part_sums;  // [batch · heads, queries, parts, 2]: the maximum in powers of two, and the sum
   float* parts_out;  // [batch · heads, queries, parts, features]
-  std::int32_t batch, heads, key_heads, queries, keys, splits, keys_of_split, parts;
-  float scale;
+  std::int32_t splits, keys_of_split, parts;
 };
 constexpr int kDecodeRows = 16, kDecodeKeys = 16, kDecodeWarps = 4;
 /// Steps of 16 keys that a warp has in flight, and a block's memory for them: 96 KiB.
@@ -114,14 +115,14 @@ constexpr int decode_bytes(int features) {
   return kDecodeWarps * decode_stages(features) * kDecodeKeys * features * 4;
 }
 
-constexpr int kAnyRows = 64;  // query rows, or keys, per block: 16 for each of four warps
+constexpr int kSm80Rows = 64;  // query rows, or keys, per block: 16 for each of four warps
 constexpr int keys_of_tile(int features) { return features > 128 ? 32 : 64; }  // keys of a tile
 constexpr int rows_of_other(int features) {
   return features > 128 ? 16 : 32;
 }  // rows of the other side, for gradients
-constexpr int any_pitch(int features) { return features + 8; }  // avoids bank conflicts
-constexpr int any_forward_bytes(int features) {
-  return (kAnyRows + 2 * keys_of_tile(features)) * any_pitch(features) * 2 + 3 * kAnyRows * 4 +
+constexpr int sm80_pitch(int features) { return features + 8; }  // avoids bank conflicts
+constexpr int sm80_forward_bytes(int features) {
+  return (kSm80Rows + 2 * keys_of_tile(features)) * sm80_pitch(features) * 2 + 3 * kSm80Rows * 4 +
          keys_of_tile(features) * 4;
 }
 
@@ -131,8 +132,8 @@ constexpr int wide_bytes(int features) {
   return (2 * wide_rows(features) * (features + 4) + wide_rows(features) * (wide_rows(features) + 4)) * 4;
 }
 
-constexpr int any_backward_bytes(int features) {
-  return 2 * (kAnyRows + rows_of_other(features)) * any_pitch(features) * 2 + 6 * kAnyRows * 4;
+constexpr int sm80_backward_bytes(int features) {
+  return 2 * (kSm80Rows + rows_of_other(features)) * sm80_pitch(features) * 2 + 6 * kSm80Rows * 4;
 }
 
 }  // namespace posenc::attend::cuda

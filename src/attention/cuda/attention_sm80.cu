@@ -3,24 +3,24 @@
 // to.
 // POSENC_FEATURES is 64, 128 or 256 (fewer are padded with zeros), POSENC_F16 1 for f16 and 0 for bf16.
 
-#include "attention/cuda/any.cuh"
+#include "attention/cuda/sm80.cuh"
 
 namespace posenc::attend::cuda {
 
-extern "C" __global__ void __launch_bounds__(128) attention_any(const __grid_constant__ AnyParams p) {
+extern "C" __global__ void __launch_bounds__(128) attention_sm80(const __grid_constant__ Sm80Params p) {
   using namespace kernels::cuda;
-  constexpr int kFeatures = POSENC_FEATURES, kKeys = keys_of_tile(kFeatures), kPitch = any_pitch(kFeatures);
+  constexpr int kFeatures = POSENC_FEATURES, kKeys = keys_of_tile(kFeatures), kPitch = sm80_pitch(kFeatures);
   extern __shared__ std::uint8_t raw[] __attribute__((aligned(16)));
   auto* const q_rows = reinterpret_cast<std::uint16_t*>(raw);
-  std::uint16_t *const k_rows = q_rows + kAnyRows * kPitch, *const v_rows = k_rows + kKeys * kPitch;
+  std::uint16_t *const k_rows = q_rows + kSm80Rows * kPitch, *const v_rows = k_rows + kKeys * kPitch;
   auto* const limits = reinterpret_cast<int*>(v_rows + kKeys * kPitch);  // begin and end of every row
   const Tile<kPitch> q{shared_address(q_rows)}, k{shared_address(k_rows)}, v{shared_address(v_rows)};
 
   RowBlock at = row_block_of(p);
-  load_tile<kAnyRows, kFeatures>(q_rows, p.q, at.batch, at.head, at.row0, 0, p.queries, nullptr);
+  load_tile<kSm80Rows, kFeatures>(q_rows, p.q, at.batch, at.head, at.row0, 0, p.queries, nullptr);
   find_keys(p, limits, at);
   const auto& [bh, batch, head, key_head, row0, lane, warp, my_row, mask, lowest, highest, seen, place] = at;
-  const float scale2 = p.scale * kAnyLog2e;
+  const float scale2 = p.scale * kSm80Log2e;
   std::int32_t bad_page = kNoBadPage;
   float out[kFeatures / 8][4] = {}, most[2] = {-__builtin_inff(), -__builtin_inff()}, sum[2] = {0, 0};
 
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_any(const __grid_con
       for (int e = 0; e < 4; ++e) {
         const int key = key0 + 8 * n + 2 * (lane % 4) + e % 2, r = e / 2;
         const bool is_seen = key >= seen[r].begin && key < seen[r].end && (mask == nullptr || mask[key] != 0);
-        const float bias = p.bias.kind == kAnyNone
+        const float bias = p.bias.kind == kSm80None
                                ? 0.0f
                                : bias_of(p.bias, head, key_place_of(p.bias, batch, key, p.keys) - place[r].id);
         s[n][e] = is_seen ? __builtin_fmaf(s[n][e], scale2, bias) : -__builtin_inff();
@@ -111,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_any(const __grid_con
     }
     if (p.logsumexp != nullptr && lane % 4 == 0) {
       p.logsumexp[batch * p.lse_batch + head * p.lse_head + query * p.lse_token] =
-          is_empty ? -__builtin_inff() : (most[r] + log_of_two(sum[r])) * kAnyLn2;
+          is_empty ? -__builtin_inff() : (most[r] + log_of_two(sum[r])) * kSm80Ln2;
     }
   }
 }
