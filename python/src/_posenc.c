@@ -8,207 +8,41 @@
 
 #include "posenc/posenc_c.h"
 
-#include "arguments.h"
-
-/* --- forms: a capsule with the form and the arrays that it reads ------------------------------------------------------ */
-
-#define FORM "posenc.form.1" /* the number is POSENC_C_ABI: a form of another posenc is refused */
-
-typedef struct {
-  posenc_form* form;
-  Borrowed tables[3]; /* weights, key_weights, value_weights */
-  PyObject* owner;    /* of a form inside something else, as a layer's; NULL: the form is ours */
-} Form;
-
-static void free_form(PyObject* capsule) {
-  Form* const form = PyCapsule_GetPointer(capsule, FORM);
-  if (form->owner == NULL) posenc_form_free(form->form);
-  Py_XDECREF(form->owner);
-  for (int i = 0; i < 3; ++i) give_back(&form->tables[i]);
-  PyMem_Free(form);
-}
-static const posenc_form* form_from(PyObject* capsule) {
-  if (PyCapsule_IsValid(capsule, FORM)) return ((Form*)PyCapsule_GetPointer(capsule, FORM))->form;
-  PyErr_SetString(PyExc_TypeError, "the form must be what prepare() of this posenc made");
-  return NULL;
-}
-
-/* A form that lives in `owner`, or None. */
-static PyObject* form_inside(PyObject* owner, const posenc_form* inside) {
-  if (inside == NULL) Py_RETURN_NONE;
-  Form* const form = PyMem_Calloc(1, sizeof(Form));
-  if (form == NULL) return PyErr_NoMemory();
-  form->form = (posenc_form*)inside; /* read alone */
-  PyObject* const capsule = PyCapsule_New(form, FORM, free_form);
-  if (capsule == NULL) {
-    PyMem_Free(form);
-    return NULL;
-  }
-  form->owner = new_reference(owner);
-  return capsule;
-}
-
-/* What makes a form of up to three tensors that it keeps reading; those that are not given are NULL. */
-typedef int (*Maker)(const void* context, const posenc_tensor* const tables[3], posenc_form** out);
-
-static PyObject* new_form(Maker make, const void* context, PyObject* const given[3], const char* verb,
-                          const char* const names[3]) {
-  Form* const form = PyMem_Calloc(1, sizeof(Form));
-  if (form == NULL) return PyErr_NoMemory();
-  PyObject* capsule = NULL;
-  const posenc_tensor* tables[3] = {NULL, NULL, NULL};
-  for (int i = 0; i < 3; ++i) {
-    if (given[i] == Py_None) continue;
-    if (borrow(given[i], &form->tables[i], verb, names[i], KEEP)) goto fail;
-    tables[i] = &form->tables[i].tensor;
-  }
-  WITHOUT_GIL(make(context, tables, &form->form));
-  if (status != POSENC_OK) {
-    raise_status(status);
-    goto fail;
-  }
-  capsule = PyCapsule_New(form, FORM, free_form);
-  if (capsule != NULL) return capsule;
-  posenc_form_free(form->form);
-fail:
-  for (int i = 0; i < 3; ++i) give_back(&form->tables[i]);
-  PyMem_Free(form);
-  return NULL;
-}
-
-typedef struct {
-  const char* json;
-  posenc_prepare_options prepare;
-} Preparation;
-
-typedef struct {
-  const posenc_form* form;
-  int64_t head;
-} HeadOfForm;
-
-static int make_prepared(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
-  const Preparation* const p = context;
-  posenc_prepare_options options = p->prepare;
-  options.weights = tables[0], options.key_weights = tables[1], options.value_weights = tables[2];
-  return posenc_prepare(p->json, &options, out);
-}
-static int make_table(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
-  return posenc_prepare_table(tables[0], tables[1], context, out);
-}
-static int make_bound(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
-  return posenc_form_bind_all(context, tables[0], tables[1], tables[2], out);
-}
-static int make_adjoint(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
-  (void)tables;
-  return posenc_form_adjoint(context, out);
-}
-static int make_inverse(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
-  (void)tables;
-  return posenc_form_inverse(context, out);
-}
-static int make_for_keys(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
-  (void)tables;
-  return posenc_form_for_keys(context, out);
-}
-static const char* const kTableNames[] = {"weights", "key_weights", "value_weights"};
-
-FUNCTION(
-    prepare) { /* json, length, numerics, table_type, arithmetic, weights, key_weights, value_weights, denominators */
-  ARGUMENTS(9);
-  Preparation p = {.json = PyUnicode_AsUTF8AndSize(a[0], NULL), .prepare = POSENC_INIT(posenc_prepare_options)};
-  if (p.json == NULL) return NULL;
-  p.prepare.length = PyLong_AsLongLong(a[1]);
-  p.prepare.numerics = text_or_null(a[2]);
-  p.prepare.table_type = text_or_null(a[3]);
-  p.prepare.arithmetic = text_or_null(a[4]);
-  if (PyErr_Occurred()) return NULL;
-  Arrays arrays; /* the denominators, which are read now */
-  arrays.count = 0;
-  p.prepare.denominators = take(&arrays, a[8], "prepare", "denominators", 0);
-  if (PyErr_Occurred()) return failed(&arrays);
-  PyObject* const form = new_form(make_prepared, &p, a + 5, "prepare", kTableNames);
-  release(&arrays);
-  return form;
-}
-FUNCTION(prepare_table) { /* cosines, sines, layout */
-  ARGUMENTS(3);
-  const char* const layout = text_or_null(a[2]);
-  if (PyErr_Occurred()) return NULL;
-  PyObject* const tables[] = {a[0], a[1], Py_None};
-  static const char* const kNames[] = {"cosines", "sines", ""};
-  return new_form(make_table, layout, tables, "prepare_table", kNames);
-}
-FUNCTION(bind) { /* form, weights, key_weights, value_weights */
-  ARGUMENTS(4);
-  const posenc_form* const form = form_from(a[0]);
-  return form == NULL ? NULL : new_form(make_bound, form, a + 1, "bind", kTableNames);
-}
-FUNCTION(derive) { /* form, "adjoint" | "inverse" | "for_keys" */
-  ARGUMENTS(2);
-  const posenc_form* const form = form_from(a[0]);
-  const char* const which = PyUnicode_AsUTF8AndSize(a[1], NULL);
-  if (form == NULL || which == NULL) return NULL;
-  const Maker make = *which == 'a' ? make_adjoint : *which == 'i' ? make_inverse : make_for_keys;
-  PyObject* const none[] = {Py_None, Py_None, Py_None};
-  return new_form(make, form, none, which, kTableNames);
-}
-static int make_head(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
-  (void)tables;
-  const HeadOfForm* const one = context;
-  return posenc_form_head(one->form, one->head, out);
-}
-FUNCTION(head) { /* form, head */
-  ARGUMENTS(2);
-  HeadOfForm one = {.form = form_from(a[0])};
-  if (one.form == NULL) return NULL;
-  one.head = PyLong_AsLongLong(a[1]);
-  if (PyErr_Occurred()) return NULL;
-  PyObject* const none[] = {Py_None, Py_None, Py_None};
-  return new_form(make_head, &one, none, "head", kTableNames);
-}
-FUNCTION(form_json) {
-  VERB(1);
-  const posenc_form* const form = form_from(a[0]);
-  RETURN_TEXT(posenc_form_json(form, &text));
-}
+#include "forms.h"
 
 /* --- verbs ------------------------------------------------------------------------------------------------------------ */
 
 FUNCTION(tabulate) { /* form, out, sines, where, axes, flags */
   VERB(6);
-  posenc_positions where;
   const posenc_form* const form = form_from(a[0]);
   const int flags = WRITE | (int)PyLong_AsLong(a[5]);
-  const posenc_tensor* const out = take(&arrays, a[1], "tabulate", "out", flags);
-  const posenc_tensor* const sines = take(&arrays, a[2], "tabulate", "sines", flags);
-  take_positions(&arrays, a[3], PyLong_AsLong(a[4]), "tabulate", &where);
+  TENSOR(out, 1, flags);
+  TENSOR(sines, 2, flags);
+  POSITIONS(where, 3, 4);
   RETURN_CALL(posenc_tabulate(form, out, sines, &where, &run));
 }
 
 FUNCTION(add) { /* form, out, x, where, axes, flags */
   VERB(6);
-  posenc_positions where;
   const posenc_form* const form = form_from(a[0]);
   const int flags = (int)PyLong_AsLong(a[5]), is_in_place = a[1] == a[2];
   const posenc_tensor* const out = take(&arrays, a[1], "add", is_in_place ? "x" : "out", WRITE | flags);
   const posenc_tensor* const x = is_in_place ? out : take(&arrays, a[2], "add", "x", flags);
-  take_positions(&arrays, a[3], PyLong_AsLong(a[4]), "add", &where);
+  POSITIONS(where, 3, 4);
   RETURN_CALL(posenc_add(form, out, x, &where, &run));
 }
 
 FUNCTION(add_backward) { /* d_table, d_out, where, axes, offset */
   VERB(5);
-  posenc_positions where;
-  const int64_t offset = PyLong_AsLongLong(a[4]);
-  const posenc_tensor* const d_table = take(&arrays, a[0], "add_backward", "d_table", WRITE);
-  const posenc_tensor* const d_out = take(&arrays, a[1], "add_backward", "d_out", 0);
-  take_positions(&arrays, a[2], PyLong_AsLong(a[3]), "add_backward", &where);
+  INTEGER(offset, 4);
+  TENSOR(d_table, 0, WRITE);
+  TENSOR(d_out, 1, 0);
+  POSITIONS(where, 2, 3);
   RETURN_CALL(posenc_add_backward(d_table, d_out, &where, offset, &run));
 }
 
 FUNCTION(rotate) { /* form, out, x, out_k, k, where, axes, order, flags */
   VERB(9);
-  posenc_positions where;
   const posenc_form* const form = form_from(a[0]);
   const int flags = (int)PyLong_AsLong(a[8]);
   posenc_query_key out = {NULL, NULL}, x = {NULL, NULL};
@@ -223,52 +57,46 @@ FUNCTION(rotate) { /* form, out, x, out_k, k, where, axes, order, flags */
     *(i == 0 ? &out.q : &out.k) = made;
     *(i == 0 ? &x.q : &x.k) = read;
   }
-  take_positions(&arrays, a[5], PyLong_AsLong(a[6]), "rotate", &where);
+  POSITIONS(where, 5, 6);
   RETURN_CALL(posenc_rotate(form, out, x, &where, &run));
 }
 
 FUNCTION(rotate_backward) { /* form, d_q, d_k, where, axes, order */
   VERB(6);
-  posenc_positions where;
   const posenc_form* const form = form_from(a[0]);
   posenc_query_key d;
   d.q = take_in_order(&arrays, a[1], a[5], "rotate_backward", "d_out", WRITE);
   d.k = take_in_order(&arrays, a[2], a[5], "rotate_backward", "d_out (keys)", WRITE);
-  take_positions(&arrays, a[3], PyLong_AsLong(a[4]), "rotate_backward", &where);
+  POSITIONS(where, 3, 4);
   RETURN_CALL(posenc_rotate_backward(form, d, &where, &run));
 }
 
 FUNCTION(rerotate) { /* before, after, x, where, axes, order, flags */
   VERB(7);
-  posenc_positions where;
   const posenc_form* const before = form_from(a[0]);
   const posenc_form* const after = before == NULL ? NULL : form_from(a[1]);
   const int flags = IN_PLACE | (int)PyLong_AsLong(a[6]);
-  const posenc_tensor* const x = take_in_order(&arrays, a[2], a[5], "rerotate", "x", flags);
-  take_positions(&arrays, a[3], PyLong_AsLong(a[4]), "rerotate", &where);
+  TENSOR_IN_ORDER(x, 2, 5, flags);
+  POSITIONS(where, 3, 4);
   RETURN_CALL(posenc_rerotate(before, after, x, &where, &run));
 }
 
 FUNCTION(bias) { /* form, out, queries, keys, axes, flags */
   VERB(6);
-  posenc_positions queries, keys;
   const posenc_form* const form = form_from(a[0]);
-  const long axes = PyLong_AsLong(a[4]);
-  const posenc_tensor* const out = take(&arrays, a[1], "bias", "out", WRITE | (int)PyLong_AsLong(a[5]));
-  take_positions(&arrays, a[2], axes, "bias", &queries);
-  take_positions(&arrays, a[3], axes, "bias", &keys);
+  TENSOR(out, 1, WRITE | (int)PyLong_AsLong(a[5]));
+  POSITIONS(queries, 2, 4);
+  POSITIONS(keys, 3, 4);
   RETURN_CALL(posenc_bias(form, out, &queries, &keys, &run));
 }
 
 FUNCTION(bias_backward) { /* form, d_parameters, d_out, queries, keys, axes */
   VERB(6);
-  posenc_positions queries, keys;
   const posenc_form* const form = form_from(a[0]);
-  const long axes = PyLong_AsLong(a[5]);
-  const posenc_tensor* const d_parameters = take(&arrays, a[1], "bias_backward", "d_parameters", WRITE);
-  const posenc_tensor* const d_out = take(&arrays, a[2], "bias_backward", "d_out", 0);
-  take_positions(&arrays, a[3], axes, "bias_backward", &queries);
-  take_positions(&arrays, a[4], axes, "bias_backward", &keys);
+  TENSOR(d_parameters, 1, WRITE);
+  TENSOR(d_out, 2, 0);
+  POSITIONS(queries, 3, 5);
+  POSITIONS(keys, 4, 5);
   RETURN_CALL(posenc_bias_backward(form, d_parameters, d_out, &queries, &keys, &run));
 }
 
@@ -291,7 +119,7 @@ FUNCTION(compare_engines) { /* bytes, engines, length */
   Py_ssize_t size = 0;
   if (PyBytes_AsStringAndSize(a[0], &file, &size)) return NULL;
   const char* const engines = text_or_null(a[1]);
-  const int64_t length = PyLong_AsLongLong(a[2]);
+  INTEGER(length, 2);
   RETURN_TEXT(posenc_compare_engines(file, (size_t)size, engines, length, &text));
 }
 FUNCTION(check) { /* json, before, after, where, keys, axes, causal, tolerance, weights, flags, order */
@@ -303,8 +131,8 @@ FUNCTION(check) { /* json, before, after, where, keys, axes, causal, tolerance, 
   const int flags = (int)PyLong_AsLong(a[9]);
   options.causal = PyObject_IsTrue(a[6]);
   options.tolerance = PyFloat_AsDouble(a[7]);
-  const posenc_tensor* const before = take_in_order(&arrays, a[1], a[10], "check", "before", flags);
-  const posenc_tensor* const after = take_in_order(&arrays, a[2], a[10], "check", "after", flags);
+  TENSOR_IN_ORDER(before, 1, 10, flags);
+  TENSOR_IN_ORDER(after, 2, 10, flags);
   take_positions(&arrays, a[3], axes, "check", &where);
   options.positions = &where;
   if (a[4] != Py_None) {
@@ -318,8 +146,8 @@ FUNCTION(diagnose) { /* before, after, ids, axes, flags, order */
   VERB(6);
   posenc_positions where;
   const int flags = (int)PyLong_AsLong(a[4]), has_ids = a[2] != Py_None;
-  const posenc_tensor* const before = take_in_order(&arrays, a[0], a[5], "diagnose", "before", flags);
-  const posenc_tensor* const after = take_in_order(&arrays, a[1], a[5], "diagnose", "after", flags);
+  TENSOR_IN_ORDER(before, 0, 5, flags);
+  TENSOR_IN_ORDER(after, 1, 5, flags);
   if (has_ids) take_positions(&arrays, a[2], PyLong_AsLong(a[3]), "diagnose", &where);
   RETURN_TEXT(posenc_diagnose(before, after, has_ids ? &where : NULL, &text));
 }
@@ -335,41 +163,32 @@ FUNCTION(figure) { /* kind, request as JSON */
 
 FUNCTION(packed_positions) { /* out, lengths */
   VERB(2);
-  const posenc_tensor* const out = take(&arrays, a[0], "packed_positions", "out", WRITE);
-  const posenc_tensor* const lengths = take(&arrays, a[1], "packed_positions", "lengths", 0);
+  TENSOR(out, 0, WRITE);
+  TENSOR(lengths, 1, 0);
   return PyErr_Occurred() ? failed(&arrays) : done(&arrays, posenc_packed_positions(out, lengths));
 }
 FUNCTION(grid_positions) { /* out, extents */
   VERB(2);
-  const posenc_tensor* const out = take(&arrays, a[0], "grid_positions", "out", WRITE);
-  const posenc_tensor* const extents = take(&arrays, a[1], "grid_positions", "extents", 0);
+  TENSOR(out, 0, WRITE);
+  TENSOR(extents, 1, 0);
   return PyErr_Occurred() ? failed(&arrays) : done(&arrays, posenc_grid_positions(out, extents));
 }
 FUNCTION(positions_from_mask) { /* out, mask, rule, padding */
   VERB(4);
   const char* const rule = text_or_null(a[2]);
-  const int64_t padding = PyLong_AsLongLong(a[3]);
-  const posenc_tensor* const out = take(&arrays, a[0], "positions_from_mask", "out", WRITE);
-  const posenc_tensor* const mask = take(&arrays, a[1], "positions_from_mask", "mask", 0);
+  INTEGER(padding, 3);
+  TENSOR(out, 0, WRITE);
+  TENSOR(mask, 1, 0);
   return PyErr_Occurred() ? failed(&arrays) : done(&arrays, posenc_positions_from_mask(out, mask, rule, padding));
 }
-FUNCTION(schemes) {
-  VERB(0);
-  RETURN_TEXT(posenc_schemes(&text));
-}
+TEXT_FUNCTION(schemes)
 FUNCTION(scheme_json) {
   VERB(1);
   const char* const scheme = PyUnicode_AsUTF8AndSize(a[0], NULL);
   RETURN_TEXT(posenc_scheme_json(scheme, &text));
 }
-FUNCTION(backends) {
-  VERB(0);
-  RETURN_TEXT(posenc_backends(&text));
-}
-FUNCTION(backend) {
-  VERB(0);
-  RETURN_TEXT(posenc_backend(&text));
-}
+TEXT_FUNCTION(backends)
+TEXT_FUNCTION(backend)
 FUNCTION(force_backend) {
   ARGUMENTS(1);
   const char* const name = PyUnicode_AsUTF8AndSize(a[0], NULL);

@@ -126,3 +126,17 @@ static const char* text_or_null(PyObject* x) { return x == Py_None ? NULL : PyUn
   WITHOUT_GIL(call);                            \
   release(&arrays);                             \
   return text_and_free(status, text)
+#define TEXT_FUNCTION(name)            \
+  FUNCTION(name) {                     \
+    VERB(0);                           \
+    RETURN_TEXT(posenc_##name(&text)); \
+  }
+
+/* Arguments of a verb by their number, each under the name that errors say. */
+#define INTEGER(name, at) const int64_t name = PyLong_AsLongLong(a[at])
+#define TENSOR(name, at, flags) const posenc_tensor* const name = take(&arrays, a[at], __func__, #name, flags)
+#define TENSOR_IN_ORDER(name, at, order, flags) \
+  const posenc_tensor* const name = take_in_order(&arrays, a[at], a[order], __func__, #name, flags)
+#define POSITIONS(name, at, axes) \
+  posenc_positions name;          \
+  take_positions(&arrays, a[at], PyLong_AsLong(a[axes]), __func__, &name)
