@@ -8,7 +8,7 @@
 #include <functional>
 #include <memory>
 
-#include "attention/oracle.h"
+#include "attention/gradients.h"
 #include "backends.h"
 #include "posenc/attention.h"
 #include "posenc/schemes/forget_gate.h"
@@ -16,6 +16,8 @@
 namespace posenc::backward_test {
 namespace {
 
+using tests::as;
+using tests::expect_slopes;
 using tests::for_each_host_engine;
 using tests::Heads;
 using tests::random_heads;
@@ -139,14 +141,7 @@ struct Case {
     if (options.has_temperature) all.temperature = Temperature{.scale = 0.7, .length = 3};
     return all;
   }
-  // A number whose gradient with respect to out is d_out.
-  double value() const {
-    Heads<double> out(shape.batch, shape.heads, shape.queries, shape.value_features);
-    attention(out.view(), q.view(), k.view(), v.view(), attention_options());
-    double sum = 0;
-    for (std::size_t i = 0; i < out.values.size(); ++i) sum += out.values[i] * d_out.values[i];
-    return sum;
-  }
+  double value() const { return tests::value_of(q, k, v, d_out, attention_options()); }
 };
 
 template <class T> struct Gradients {
@@ -179,30 +174,11 @@ template <class T> struct Gradients {
   }
 };
 
-template <class T> Heads<T> as(const Heads<double>& x) {
-  Heads<T> y(x.batch, x.heads, x.tokens, x.features);
-  for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] = numerics::narrow<T>(x.values[i]);
-  return y;
-}
-
 template <class T> Gradients<T> gradients_of(const Case& c) {
   Gradients<T> made(c);
   const auto q = as<T>(c.q), k = as<T>(c.k), v = as<T>(c.v), d_out = as<T>(c.d_out);
   attention_backward(made.views(c), d_out.view(), {q.view(), k.view(), v.view()}, c.attention_options());
   return made;
-}
-
-void expect_slopes(Case& c, std::vector<double>& inputs, const std::vector<double>& gradient, const char* what) {
-  constexpr double kStep = 1e-5;
-  for (std::size_t i = 0; i<inputs.size(); i += inputs.size()> 60 ? 7 : 1) {
-    const double start = inputs[i];
-    inputs[i] = start + kStep;
-    const double after = c.value();
-    inputs[i] = start - kStep;
-    const double before = c.value();
-    inputs[i] = start;
-    EXPECT_NEAR(gradient[i], (after - before) / (2 * kStep), 1e-8) << what << ' ' << i;
-  }
 }
 
 TEST(AttentionBackward, IsTheSlopeOfAttentionInF64) {

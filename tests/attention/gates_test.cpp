@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-#include "attention/oracle.h"
+#include "attention/gradients.h"
 #include "backends.h"
 #include "posenc/attention.h"
 #include "sanitized.h"
@@ -17,6 +17,8 @@
 namespace posenc::gates_test {
 namespace {
 
+using tests::as;
+using tests::expect_slopes;
 using tests::for_each_host_engine;
 using tests::for_each_host_engine_of;
 using tests::Heads;
@@ -182,20 +184,9 @@ struct Case {
     return answer;
   }
 
-  double value() const {
-    Heads<double> out(shape.batch, shape.heads, shape.queries, shape.value_features);
-    attention(out.view(), q.view(), k.view(), v.view(), options());
-    double sum = 0;
-    for (std::size_t i = 0; i < out.values.size(); ++i) sum += out.values[i] * d_out.values[i];
-    return sum;
-  }
+  double value() const { return tests::value_of(q, k, v, d_out, options()); }
 };
 
-template <class T> Heads<T> as(const Heads<double>& x) {
-  Heads<T> y(x.batch, x.heads, x.tokens, x.features);
-  for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] = numerics::narrow<T>(x.values[i]);
-  return y;
-}
 template <class T> void round_inputs(Case& c) {
   for (auto* x : {&c.q, &c.k, &c.v, &c.d_out}) {
     for (double& value : x->values) value = numerics::widen(numerics::narrow<T>(value));
@@ -269,20 +260,8 @@ template <class T> struct Gradients {
   }
 };
 
-void expect_slopes(Case& c, std::vector<double>& inputs, const std::vector<double>& gradient, const char* what) {
-  constexpr double kStep = 1e-6;
-  for (std::size_t i = 0; i<inputs.size(); i += inputs.size()> 60 ? 5 : 1) {
-    const double start = inputs[i];
-    inputs[i] = start + kStep;
-    const double after = c.value();
-    inputs[i] = start - kStep;
-    const double before = c.value();
-    inputs[i] = start;
-    EXPECT_NEAR(gradient[i], (after - before) / (2 * kStep), 1e-8) << what << ' ' << i;
-  }
-}
-
 TEST(Gates, GradientsAreTheSlopes) {
+  constexpr tests::Steps kSteps = {1e-6, 5};
   for (const Kind kind : kKinds) {
     for (const Options& asked : {kCausal, kOpen, kWindow, kAll}) {
       SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind));
@@ -291,11 +270,11 @@ TEST(Gates, GradientsAreTheSlopes) {
         if (backend_name == "cuda") continue;
         force_backend(backend_name);
         const Gradients<double> found(c);
-        expect_slopes(c, c.q.values, found.q.values, "q");
-        expect_slopes(c, c.k.values, found.k.values, "k");
-        expect_slopes(c, c.v.values, found.v.values, "v");
-        expect_slopes(c, c.gates, found.gates, "gates");
-        expect_slopes(c, c.table, found.table, "table");
+        expect_slopes(c, c.q.values, found.q.values, "q", kSteps);
+        expect_slopes(c, c.k.values, found.k.values, "k", kSteps);
+        expect_slopes(c, c.v.values, found.v.values, "v", kSteps);
+        expect_slopes(c, c.gates, found.gates, "gates", kSteps);
+        expect_slopes(c, c.table, found.table, "table", kSteps);
       }
       force_backend("");
     }

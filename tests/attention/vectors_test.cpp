@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "attention/oracle.h"
+#include "attention/gradients.h"
 #include "backends.h"
 #include "posenc/attention.h"
 #include "sanitized.h"
@@ -14,6 +14,8 @@
 namespace posenc::vectors_test {
 namespace {
 
+using tests::as;
+using tests::expect_slopes;
 using tests::for_each_host_engine;
 using tests::Heads;
 using tests::random_heads;
@@ -211,20 +213,8 @@ struct Case {
     }
   }
 
-  double value() const {
-    Heads<double> out(shape.batch, shape.heads, shape.queries, shape.value_features);
-    attention(out.view(), q.view(), k.view(), v.view(), options(own));
-    double sum = 0;
-    for (std::size_t i = 0; i < out.values.size(); ++i) sum += out.values[i] * d_out.values[i];
-    return sum;
-  }
+  double value() const { return tests::value_of(q, k, v, d_out, options(own)); }
 };
-
-template <class T> Heads<T> as(const Heads<double>& x) {
-  Heads<T> y(x.batch, x.heads, x.tokens, x.features);
-  for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] = numerics::narrow<T>(x.values[i]);
-  return y;
-}
 
 template <class T> void expect_right(const Shape& shape, Kind kind, const Options& asked) {
   SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind) << ", " << shape.queries << " queries, "
@@ -295,19 +285,6 @@ template <class T> struct Gradients {
     attention_backward(all, d_out.view(), {given_q.view(), given_k.view(), given_v.view()}, c.options(given_own));
   }
 };
-
-void expect_slopes(Case& c, std::vector<double>& inputs, const std::vector<double>& gradient, const char* what) {
-  constexpr double kStep = 1e-5;
-  for (std::size_t i = 0; i<inputs.size(); i += inputs.size()> 60 ? 7 : 1) {
-    const double start = inputs[i];
-    inputs[i] = start + kStep;
-    const double after = c.value();
-    inputs[i] = start - kStep;
-    const double before = c.value();
-    inputs[i] = start;
-    EXPECT_NEAR(gradient[i], (after - before) / (2 * kStep), 1e-8) << what << ' ' << i;
-  }
-}
 
 TEST(DistanceVectors, GradientsAreTheSlopes) {
   for (const Kind kind : kKinds) {

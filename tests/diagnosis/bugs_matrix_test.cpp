@@ -13,7 +13,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -22,6 +21,7 @@
 #include <random>
 
 #include "posenc/analysis.h"
+#include "posenc/half.h"
 #include "posenc/posenc.h"
 #include "sanitized.h"
 
@@ -55,10 +55,8 @@ double to_f16(double value) {
   const double unit = std::ldexp(1.0, std::max(exponent, -13) - 11);
   return std::nearbyint(value / unit) * unit;
 }
-double to_bf16(double value) {
-  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
-  return static_cast<double>(std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U));
-}
+BFloat16 bf16_of(double value) { return to_bfloat16(static_cast<double>(static_cast<float>(value))); }
+double to_bf16(double value) { return to_double(bf16_of(value)); }
 
 double rounded_to(double value, Type type) {
   if (std::isinf(value)) return value;
@@ -588,10 +586,7 @@ Stored stored(const Values& values, Type type) {
     const auto narrow = static_cast<float>(value);
     if (type == Type::kF32) result.f32.push_back(narrow);
     if (type == Type::kF16) result.f16.push_back(half_of(value));
-    if (type == Type::kBF16) {
-      const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(to_bf16(value)));
-      result.bf16.push_back({static_cast<std::uint16_t>(bits >> 16)});
-    }
+    if (type == Type::kBF16) result.bf16.push_back(bf16_of(value));
   }
   return result;
 }

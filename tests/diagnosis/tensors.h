@@ -1,11 +1,11 @@
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <random>
 #include <vector>
 
 #include "posenc/analysis.h"
+#include "posenc/half.h"
 #include "posenc/posenc.h"
 
 // Tensors before and after a known convention.
@@ -46,10 +46,7 @@ inline Made made(const Rope& rope, const How& how = {}) {
 
 inline std::vector<BFloat16> as_bf16(const std::vector<float>& values) {
   std::vector<BFloat16> out;
-  for (const float value : values) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    out.push_back({static_cast<std::uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)});
-  }
+  for (const float value : values) out.push_back(to_bfloat16(static_cast<double>(value)));
   return out;
 }
 
