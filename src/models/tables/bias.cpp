@@ -14,6 +14,9 @@ constexpr std::string_view kFirstLayer = "the bias is computed in the first laye
 constexpr std::string_view kOwnTables = "each layer has a table of its own";
 constexpr std::string_view kSpatial =
     "with has_spatial_attention_bias, buckets of the distance of boxes on the page, across and down, are added too";
+constexpr std::string_view kXlScores =
+    "((q + u).k + (q + v).(W R(m - n))) / sqrt(D), R the sinusoids of the distance";
+constexpr std::string_view kXlSegments = "a third term, for segments, does not depend on position";
 
 // vLLM a014e35f, jais.py
 void scale_by_size(const GroupFacts& facts) {
@@ -90,16 +93,8 @@ constexpr auto kBiasEntries = std::to_array<Family>({
     {.types = "mpnet", .encoding = kLearned, .part = "embeddings", .first = kRoberta},
     {.types = "mpnet", .encoding = kT5, .part = "attention", .note = kFirstLayer},
     {.types = "layoutlmv3", .encoding = kLearned, .part = "embeddings", .first = kRoberta},
-    {.types = "layoutlmv3",
-     .when = "has_relative_attention_bias",
-     .encoding = kNotComputed,
-     .part = "attention",
-     .name = "t5-boxes",
-     .formula = "score + (table[bucket(n - m), h] + spatial biases) / sqrt(D), T5's buckets with rel_pos_bins and "
-                "max_rel_pos",
-     .note = kSpatial},
     {.types = "ernie_layout", .encoding = kLearned, .part = "embeddings"},
-    {.types = "ernie_layout",
+    {.types = "layoutlmv3 ernie_layout",
      .when = "has_relative_attention_bias",
      .encoding = kNotComputed,
      .part = "attention",
@@ -118,20 +113,20 @@ constexpr auto kBiasEntries = std::to_array<Family>({
      .when = "!attn_type=uni",
      .encoding = kTransformerXl,
      .waves = kSinCos,
-     .formula = "((q + u).k + (q + v).(W R(m - n))) / sqrt(D), R the sinusoids of the distance",
-     .note = "a third term, for segments, does not depend on position"},
+     .formula = kXlScores,
+     .note = kXlSegments},
     {.types = "xlnet",
      .when = "attn_type=uni",
      .encoding = kTransformerXl,
      .mask = Mask::kCausal,
      .waves = kSinCos,
-     .formula = "((q + u).k + (q + v).(W R(m - n))) / sqrt(D), R the sinusoids of the distance",
-     .note = "a third term, for segments, does not depend on position"},
+     .formula = kXlScores,
+     .note = kXlSegments},
     {.types = "transfo-xl",
      .encoding = kTransformerXl,
      .mask = Mask::kCausal,
      .waves = kSinCos,
-     .formula = "((q + u).k + (q + v).(W R(m - n))) / sqrt(D), R the sinusoids of the distance"},
+     .formula = kXlScores},
     named("funnel", "transformer-xl",
           "((q + u).k + (q + v).(W R(m - n))) / sqrt(D), R the sinusoids of the distance; blocks pool positions"),
     {.types = "cpmant",

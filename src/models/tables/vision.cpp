@@ -23,6 +23,10 @@ constexpr std::string_view kResized = "the table is resized to the image's own g
 constexpr std::string_view kNormalised =
     "pairs rotated by 2 pi c b^(-4j/D), c the patch's row or column centre mapped to [-1, 1], b = rope_theta (100)";
 
+constexpr std::string_view kSam =
+    "sam_vision_model sam_hq_vision_model =GotOcr2VisionConfig =PPChart2TableVisionConfig =PPFormulaNetVisionConfig "
+    "=SLANeXtVisionConfig deepseek_ocr2_sam_vision_model";
+
 constexpr auto kVisionEntries = std::to_array<Family>({
     // a trained table of patches
     patches("clip_vision_model clipseg_vision_model chinese_clip_vision_model altclip_vision_model "
@@ -151,16 +155,8 @@ constexpr auto kVisionEntries = std::to_array<Family>({
      .part = "embeddings",
      .patches = {.image_key = "pretrain_image_size"},
      .note = kResized},
-    {.types = "sam_vision_model sam_hq_vision_model =GotOcr2VisionConfig =PPChart2TableVisionConfig "
-              "=PPFormulaNetVisionConfig =SLANeXtVisionConfig deepseek_ocr2_sam_vision_model",
-     .encoding = kPatches,
-     .part = "embeddings",
-     .patches = {.extra = 0}},
-    {.types = "sam_vision_model sam_hq_vision_model =GotOcr2VisionConfig =PPChart2TableVisionConfig "
-              "=PPFormulaNetVisionConfig =SLANeXtVisionConfig deepseek_ocr2_sam_vision_model",
-     .encoding = kDecomposedWhole,
-     .part = "attention",
-     .formula = kByRowAndColumn},
+    {.types = kSam, .encoding = kPatches, .part = "embeddings", .patches = {.extra = 0}},
+    {.types = kSam, .encoding = kDecomposedWhole, .part = "attention", .formula = kByRowAndColumn},
     {.types = "lw_detr_vit", .when = "!use_absolute_position_embeddings", .encoding = kNone},
     {.types = "lw_detr_vit",
      .when = "use_absolute_position_embeddings",
