@@ -14,12 +14,8 @@
 namespace posenc::models {
 namespace {
 
-// One group for all layers, which are alike.
 void add_alike(const Config& config, const Family& family, PartReading& reading, const Scheme& scheme) {
-  LayerGroup group;
-  group.layer_type = family.part;
-  set_attention_options(group, Layer{}, config, family);
-  for (std::int64_t i = 0; i < layer_count(config, family); ++i) group.layers.push_back(i);
+  LayerGroup group = group_of_all(config, family);
   set_scheme(group, scheme);
   reading.groups.push_back(std::move(group));
 }
