@@ -210,7 +210,8 @@ struct QueryGradient {
 /// The gradients of attention, given the gradient d_out of its output, which has out's shape and type. Scores are
 /// recomputed, not stored: memory is O(queries + keys).
 /// Range: q, k, v and d_out must be finite, even where they are masked, except past the lengths.
-/// Throws: as attention, and for a gradient that the position does not have.
+/// Throws: as attention, for a gradient that the position does not have, and for a logsumexp of other keys as well if that is
+///   not supported (docs/guide/scaling.md); gradients of q, k and v may then have been written.
 /// On a GPU: f16 and bf16, with gradients of slopes and tables; see docs/guide/gpu.md.
 void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
                         const AttentionOptions& options = {}, const Run& run = {});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <variant>
 
@@ -355,7 +356,13 @@ void backward_on_host(Backward& all) {
 
   const AttentionBackend& backend = *plan.backend;
   if (saved.is_made_again && has_work(job.forward)) backend.forward(job.forward);
+  if (!saved.is_made_again) job.has_other_keys.assign(static_cast<std::size_t>(job.forward.k.heads), 0);
   backend.backward(job);
+  if (std::count(job.has_other_keys.begin(), job.has_other_keys.end(), 1) > 0) {
+    raise(
+        "attention_backward: logsumexp is not that of these keys, which the backend cpu supports in f32, f16 and bf16 without "
+        "vectors by distance, contextual positions, and gradients of a bias with a softcap");
+  }
   scale_rows(all.dq, plan.query_factors);
   scale_rows(all.d_own, plan.query_factors);
   rotate_back(all.dq, backend, job.forward.places.queries);

@@ -107,6 +107,9 @@ struct BackwardJob {
   std::vector<double> query_offsets;    // [heads, features of the vectors]
   HeadTensor<void> d_position_queries;  // null data: not requested
   std::vector<double> d_gate_sums;      // [batch, heads, keys]; empty: not requested
+  // [key heads]: the reference, which uses weights of its own, found that the caller's logsumexp is of other keys as
+  // well; empty: there is none of the caller's.
+  std::vector<std::uint8_t> has_other_keys;
 
   /// The part of one head of one sequence, [keys]; null: not requested.
   double* gate_gradient(std::int64_t b, std::int64_t h) noexcept {

@@ -374,6 +374,64 @@ TEST(AttentionBackward, TakesWhatForwardKeptAndAddsToParameters) {
   });
 }
 
+// Half of the keys, with the out and logsumexp of all of them: their share of the whole gradient, or a refusal.
+template <class T> std::string refusal_of_half(const Position& position, double softcap, bool is_whole) {
+  const Shape shape = {1, 2, 1, 5, 12, 8, 8};
+  Case c{.shape = shape, .position = position, .options = {.causal = false, .window = 0, .softcap = softcap}};
+  const auto q = as<T>(c.q), k = as<T>(c.k), v = as<T>(c.v), d_out = as<T>(c.d_out);
+  using Sums = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  Heads<T> out(1, 2, 5, 8);
+  std::vector<Sums> logs(10);
+  AttentionOptions options = c.attention_options();
+  options.logsumexp = view(logs.data(), {1, 2, 5});
+  attention(out.view(), q.view(), k.view(), v.view(), options);
+  options.logsumexp = {};
+  const ConstTensorView sums = view(std::as_const(logs).data(), {1, 2, 5});
+  const std::int64_t keys = is_whole ? 12 : 6;
+  options.query_positions = Positions{.first = 7};  // as for all keys
+  options.key_positions = Positions{.first = 0};
+  Gradients<T> whole(c), made(c);
+  AttentionGradients to = made.views(c);
+  to.k = slice(to.k, 2, 0, keys), to.v = slice(to.v, 2, 0, keys);
+  try {
+    attention_backward(to, d_out.view(),
+                       {q.view(), slice(k.view(), 2, 0, keys), slice(v.view(), 2, 0, keys), out.view(), sums},
+                       options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  attention_backward(whole.views(c), d_out.view(), {q.view(), k.view(), v.view()}, options);
+  for (std::int64_t i = 0; i < keys * 8; ++i) {
+    EXPECT_NEAR(numerics::widen(made.k.values[static_cast<std::size_t>(i)]),
+                numerics::widen(whole.k.values[static_cast<std::size_t>(i)]), 2e-6);
+  }
+  return "";
+}
+TEST(AttentionBackward, RefusesTheSumsOfMoreKeysWhereItComputesItsOwn) {
+  const std::string refused =
+      "attention_backward: logsumexp is not that of these keys, which the backend cpu supports in f32, f16 and bf16 without "
+      "vectors by distance, contextual positions, and gradients of a bias with a softcap";
+  const auto named = [](std::string_view name) -> const Position& {
+    return *std::find_if(std::begin(kPositions), std::end(kPositions),
+                         [&](const Position& p) { return p.name == name; });
+  };
+  const bool has_cpu = backend() == "cpu";
+  for (const Position& position : {named("none"), named("slopes")}) {
+    EXPECT_EQ(refusal_of_half<float>(position, 0, false), has_cpu ? "" : refused);
+    EXPECT_EQ(refusal_of_half<float>(position, 0, true), "");
+    EXPECT_EQ(refusal_of_half<double>(position, 0, false), refused);
+    EXPECT_EQ(refusal_of_half<double>(position, 0, true), "");
+  }
+  EXPECT_EQ(refusal_of_half<float>(named("slopes"), 0.8, false), refused);
+  EXPECT_EQ(refusal_of_half<float>(named("slopes"), 0.8, true), "");
+  EXPECT_EQ(refusal_of_half<float>(named("vectors"), 0, false), refused);
+  EXPECT_EQ(refusal_of_half<float>(named("vectors"), 0, true), "");
+  force_backend("reference");
+  EXPECT_EQ(refusal_of_half<float>(named("none"), 0, false), refused);
+  EXPECT_EQ(refusal_of_half<float>(named("none"), 0, true), "");
+  force_backend("");
+}
+
 TEST(AttentionBackward, DoesNotDependOnTheNumberOfThreads) {
   const Shape shape = {2, 4, 2, 210, 250, 16, 16};
   for (const Position& position : {kPositions[1], kPositions[3], kPositions[4]}) {

@@ -3,6 +3,7 @@
 // and ds propagates to q, k and what position adds to the scores.
 
 #include <algorithm>
+#include <cmath>
 
 #include "attention/content_terms.h"
 #include "attention/reference/rows.h"
@@ -99,6 +100,15 @@ struct ContextualGradient {
   }
 };
 
+// Whether the caller's logsumexp of a query is this one, up to errors of the engine that computed it.
+bool is_logsumexp_of(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, double logsumexp) {
+  const double given = with_type(
+      job.logsumexp.type, [&](auto kind) { return numerics::widen(*job.logsumexp.row<decltype(kind)>(b, h, i)); });
+  const double error =
+      (size_of(job.q.type) == 2 ? 0x1p-6 : 0x1p-10) * std::max(1.0, std::min(std::fabs(given), std::fabs(logsumexp)));
+  return !(std::fabs(given - logsumexp) > error);  // −inf and −inf: no visible key
+}
+
 // The contribution of head h; dk and dv are [batch, keys, features] of its key head.
 void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
   const AttentionJob& forward = job.forward;
@@ -114,7 +124,10 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
   std::vector<double> d_relative(static_cast<std::size_t>(has_own_queries ? relative.features : 0));
   for (std::int64_t b = 0; b < forward.q.batch; ++b) {
     for (std::int64_t i = 0; i < forward.q.sequence; ++i) {
-      weigh_keys(forward, b, h, i, weights);
+      const double logsumexp = weigh_keys(forward, b, h, i, weights);
+      if (!job.has_other_keys.empty() && !is_logsumexp_of(forward, b, h, i, logsumexp)) {
+        job.has_other_keys[static_cast<std::size_t>(g)] = 1;
+      }
       const KeyRange& key_range = forward.key_range(b, i);
       double mean = 0;
       for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
