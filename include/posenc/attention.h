@@ -93,10 +93,7 @@ struct AttentionOptions {
 /// - Heads: `heads` is a multiple of `key heads`, and query head h reads key head h / (heads / key heads) (GQA, MQA).
 /// - Types: k and v have the same type; q has that type too, or is f32 with an f16 or bf16 cache; out has q's type. Sums
 ///   are f32 for f32, f16 and bf16, and f64 for f64.
-/// - Memory is O(queries + keys); scores are not stored. Results do not depend on the number of threads.
-/// - Special values: a query with no visible key gives zeros. A score of −inf has weight 0. A score of +inf or NaN makes
-///   its query's result NaN. A non-finite value at a visible key makes that feature of the result non-finite. Masked keys
-///   and values have no effect, whatever they hold.
+/// - A query with no visible key gives zeros; docs/guide/attention.md has infinities, NaN and memory.
 ///
 /// Error: f32: at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias stay below 16. f16 and bf16: another half
 ///   ulp of the result, and, if the processor multiplies bf16 in hardware and the result is not f32, the error of
@@ -145,12 +142,6 @@ std::size_t workspace_bytes(const AttentionPlan& plan, int threads = 0);
 
 /// attention with the options of a plan. With a workspace, the cpu backend allocates nothing in f32, f16 and bf16 without
 /// `weights` (without Run::pool, the library's own threads may allocate when they start).
-///
-///   const AttentionPlan step = plan_attention({q, k_cache, v_cache}, options);   // once
-///   std::vector<std::byte> workspace(workspace_bytes(step, 4));
-///   attention(step, out, q, k_cache, v_cache, {.threads = 4, .workspace = workspace});
-///
-/// Calls with different workspaces may run concurrently.
 /// Throws: as attention; also for shapes or types that differ from the plan's, a workspace that is too small, and a plan that
 /// was moved from.
 void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
@@ -171,13 +162,9 @@ std::size_t workspace_bytes(const AttentionInputs& inputs, const AttentionOption
 /// With w = 1 / (1 + e^(other_logsumexp − logsumexp)), out becomes w · out + (1 − w) · other, and logsumexp becomes
 /// log(e^logsumexp + e^other_logsumexp).
 ///
-/// - Types: out and other are f32, f64, f16 or bf16, and each logsumexp is f32 or f64, independently of each other. Merging
-///   16-bit parts into an f32 out rounds the result once.
-/// - Special values: a logsumexp of −inf means that the query has no key on that side, which is then not read; if out has
-///   keys, its row keeps its bits. With no key on either side, the row becomes zeros. A logsumexp of NaN or +inf makes the
-///   row and its logsumexp NaN. A NaN in out or other makes that feature NaN.
-/// - Exchanging both sides gives the same bits, and so does any number of threads.
-/// - Sinks belong to one part only: the sums of a part with sinks contain them.
+/// - Types: out and other are f32, f64, f16 or bf16, and each logsumexp is f32 or f64, independently of each other.
+/// - A logsumexp of −inf means that the query has no key on that side, which is then not read; NaN and +inf make the row
+///   NaN. docs/guide/scaling.md has the rest, and what to merge.
 ///
 /// Error: half an ulp of out, plus 2^-50 · max(|out|, |other|); half an ulp of logsumexp, plus 2^-51 · max(1, |logsumexp|). If
 ///   each logsumexp is off by up to ε, ε · max(|out|, |other|) more.
