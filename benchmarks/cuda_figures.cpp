@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <random>
 
 #include "posenc/apply.h"
+#include "posenc/cache.h"
 #include "posenc/cuda.h"
 #include "posenc/scheme.h"
 
@@ -134,6 +136,96 @@ std::vector<CudaFigure> measure_decode(const Rotation& form) {
   return {launched, graph};
 }
 
+// q, k and v of new tokens on their way into a cache of pages of 16 tokens, whose slots are on the GPU.
+struct AppendSet {
+  cuda::Memory q, k, v, k_pool, v_pool;
+};
+class AppendWork {
+ public:
+  explicit AppendWork(std::int64_t tokens) : tokens_(tokens), pages_((tokens + kPage - 1) / kPage) {
+    std::vector<std::int64_t> slots(static_cast<std::size_t>(pages_ * kPage)), ids;
+    // Sequences of tokens that follow each other in their pages, and pages in any order.
+    std::vector<std::int64_t> pages(static_cast<std::size_t>(pages_));
+    std::iota(pages.begin(), pages.end(), 0);
+    std::shuffle(pages.begin(), pages.end(), std::mt19937_64(4));
+    for (std::int64_t n = 0; n < pages_ * kPage; ++n) {
+      slots[static_cast<std::size_t>(n)] = pages[static_cast<std::size_t>(n / kPage)] * kPage + n % kPage;
+    }
+    for (std::int64_t n = 0; n < tokens; ++n) ids.push_back((n * 7919 + 12345) % 131072);
+    slots_.write(slots.data(), static_cast<std::size_t>(tokens) * 8);
+    ids_.write(ids.data(), static_cast<std::size_t>(tokens) * 8);
+    for (int n = 0; n < kSets; ++n) {
+      sets_.push_back({memory(tokens * kHeads), memory(tokens * kKeyHeads), memory(tokens * kKeyHeads),
+                       memory(pages_ * kPage * kKeyHeads), memory(pages_ * kPage * kKeyHeads)});
+      for (const cuda::Memory* x : {&sets_.back().q, &sets_.back().k, &sets_.back().v}) {
+        fill_randomly(*x, DataType::kBF16);
+      }
+    }
+  }
+  /// Read, and written as many again.
+  std::size_t bytes() const { return static_cast<std::size_t>(tokens_ * (kHeads + 2 * kKeyHeads) * kFeatures * 2); }
+  void operator()(int n, const Rotation& form, const Run& run = {}) const {
+    const AppendSet& set = sets_[static_cast<std::size_t>(n % kSets)];
+    const auto tensor = [](const cuda::Memory& x, const Extents& shape) {
+      return on(Device::kCuda, TensorView(x.as<void>(), DataType::kBF16, shape));
+    };
+    const auto tokens = [&](const cuda::Memory& x, std::int64_t heads) {
+      return swap_axes(tensor(x, {tokens_, heads, kFeatures}), 0, 1);
+    };
+    const auto pool = [&](const cuda::Memory& x) {
+      return swap_axes(tensor(x, {pages_, kPage, kKeyHeads, kFeatures}), 1, 2);
+    };
+    const auto count = static_cast<std::size_t>(tokens_);
+    append({pool(set.k_pool), pool(set.v_pool)}, {std::span(slots_.as<const std::int64_t>(), count), Device::kCuda},
+           {.q = tokens(set.q, kHeads),
+            .k = tokens(set.k, kKeyHeads),
+            .v = tokens(set.v, kKeyHeads),
+            .q_out = tokens(set.q, kHeads)},
+           {.ids = {ids_.as<const std::int64_t>(), count}, .device = Device::kCuda}, form, run);
+  }
+
+ private:
+  static constexpr std::int64_t kPage = 16, kHeads = 32, kKeyHeads = 8, kFeatures = 128;
+  static cuda::Memory memory(std::int64_t rows) {
+    return cuda::Memory(static_cast<std::size_t>(rows * kFeatures * 2));
+  }
+  std::int64_t tokens_, pages_;
+  cuda::Memory slots_ = cuda::Memory(static_cast<std::size_t>(tokens_) * 8),
+               ids_ = cuda::Memory(static_cast<std::size_t>(tokens_) * 8);
+  std::vector<AppendSet> sets_;
+};
+
+// A prefill beside a copy of the same bytes; a step of decoding as a graph.
+std::vector<CudaFigure> measure_append(const Rotation& form) {
+  const AppendWork prefill(8192), decode(256);
+  const std::size_t bytes = prefill.bytes();
+  const cuda::Memory from(kSets * bytes), to(kSets * bytes);
+  fill_randomly(from, DataType::kBF16);
+  const Times copied = time_of([&](int n) {
+    const std::size_t offset = static_cast<std::size_t>(n % kSets) * bytes;
+    cuda::copy(to.as<std::byte>() + offset, from.as<std::byte>() + offset, bytes);
+  });
+  const Times times = time_of([&](int n) { prefill(n, form); });
+  CudaFigure many = figure("append bf16, 8192 tokens, HQ32 HK8 D128", times, 2.0 * static_cast<double>(bytes), "copy",
+                           2.0 * static_cast<double>(bytes) / copied.with_launch / 1e6, {0.90, "90 %", "95 %"});
+  CudaFigure copy{"a copy of the same bytes",
+                  copied.with_launch,
+                  copied.alone,
+                  many.limit_gb_per_s,
+                  "copy",
+                  many.limit_gb_per_s,
+                  "",
+                  "",
+                  true};
+  const Times launched = time_of([&](int n) { decode(n, form); });
+  CudaFigure one{"append bf16, 256 tokens", launched.with_launch, launched.alone, 0, "", 0, "", "", true};
+  int round = 0;
+  const double in_graph = cuda::time_in_graph([&](const Run& run) { decode(round++, form, run); }, 300);
+  CudaFigure graph{
+      "append bf16, 256 tokens, in a CUDA graph", in_graph, in_graph, 0, "", 0, "6 us", "3 us", in_graph <= 0.006};
+  return {many, copy, one, graph};
+}
+
 CudaFigure measure_add(bool is_ready, const Limits& limits) {
   const Extents shape = {8, 8192, 4096};
   const std::size_t bytes = static_cast<std::size_t>(count_of(shape)) * 2;
@@ -191,6 +283,7 @@ std::vector<CudaFigure> measure_cuda() {
       measure_table("exact table 131072x1024 f32, interleaved", WaveLayout::kInterleaved, limits),
       measure_table("exact table 131072x1024 f32, sines then cosines", WaveLayout::kSinCos, limits)};
   for (CudaFigure& figure : measure_decode(halves)) all.push_back(std::move(figure));
+  for (CudaFigure& figure : measure_append(halves)) all.push_back(std::move(figure));
   return all;
 }
 

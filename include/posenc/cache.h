@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,7 +14,32 @@ namespace posenc {
 // A paged cache of keys and values, as attention reads it through a block_table: [pages, heads, page size, features] in
 // any strides (for vLLM's memory layout, swap_axes(view(pool, {pages, page size, heads, features}), 1, 2)). Slot s is
 // token s mod page size of page s / page size. A contiguous cache of n tokens is a single page of n tokens. Everything
-// here works on the host; shift of a whole tensor also works on a GPU.
+// here works on the host and on a GPU, with the same bytes; all tensors of a call are on one device.
+
+/// A vector, span or array of them.
+template <class List, class Slot>
+concept ListOf = std::convertible_to<const List&, std::span<const Slot>>;
+
+/// The slots of tokens, [batch, sequence], in 64 or 32 bits. Tokens with a negative slot are skipped.
+///
+///   slots                                            a vector or span on the host
+///   {std::span(slots, tokens), Device::kCuda}        in GPU memory, such as vLLM's slot_mapping
+///
+/// Slots on the host are checked before anything is written. Slots on a GPU are checked there: the token of a slot past the
+/// end of the cache is skipped, and the next synchronize throws an Error. There a slot that occurs twice is not detected: it
+/// gets one of its tokens, or features of several. They remain the caller's, must outlive the work that the call enqueues, and
+/// require tensors on a GPU.
+struct Slots {
+  std::span<const std::int64_t> ids = {};
+  std::span<const std::int32_t> ids_i32 = {};  ///< in place of ids
+  Device device = Device::kHost;               ///< where they are
+
+  Slots() = default;
+  template <ListOf<std::int64_t> List> Slots(const List& list, Device where = Device::kHost)
+      : ids(list), device(where) {}
+  template <ListOf<std::int32_t> List> Slots(const List& list, Device where = Device::kHost)
+      : ids_i32(list), device(where) {}
+};
 
 /// The slots of tokens first, …, first + count − 1 of a sequence; `pages` is the sequence's row of the block table.
 /// Throws: Error for a negative first or count, a page size below 1, and tokens past the last page or in a negative page.
@@ -21,24 +47,52 @@ std::vector<std::int64_t> slots_of(std::span<const std::int32_t> pages, std::int
                                    std::int64_t count);
 
 /// Rotates new keys by their positions and writes each to its slot in the cache, so that a key is rotated only once. k is
-/// [batch, heads, sequence, features], [heads, sequence, features] or [sequence, features]; slots is [batch, sequence],
-/// and tokens with a negative slot are skipped. cache and k may have different types. Applies for_keys(form), as
-/// attention does.
-/// Error, Range: as rotate.
+/// [batch, heads, sequence, features], [heads, sequence, features] or [sequence, features]; slots is [batch, sequence].
+/// cache and k may have different types. Applies for_keys(form), as attention does.
+/// Error, Range: as rotate; positions must not be negative.
 /// Throws: Error for a shape, type, slot, position or form that does not fit, and for two tokens with the same slot; the
 ///   cache is then left unchanged.
-void rotate_into(TensorView cache, std::span<const std::int64_t> slots, ConstTensorView k, const Positions& positions,
+void rotate_into(TensorView cache, const Slots& slots, ConstTensorView k, const Positions& positions,
                  const Rotation& form, const Run& run = {});
 /// The same without a rotation: for values, and for keys that are not rotated.
-void copy_into(TensorView cache, std::span<const std::int64_t> slots, ConstTensorView x, const Run& run = {});
+void copy_into(TensorView cache, const Slots& slots, ConstTensorView x, const Run& run = {});
+
+/// The caches of keys and of values. Their features, types and strides may differ.
+struct KeyValueCache {
+  TensorView k, v;
+};
+
+/// What a step of a decoder computes for its new tokens, each [batch, heads, sequence, features], [heads, sequence, features]
+/// or [sequence, features] in any strides; the slices of one product, for example.
+struct NewTokens {
+  ConstTensorView q = {};  ///< without data: only keys and values are written
+  ConstTensorView k = {}, v = {};
+  TensorView q_out = {};  ///< receives the queries; may be q itself
+  /// Trained weights of an RMS norm, which is applied before the rotation: x / √(mean(x²) + epsilon) · (weight + offset).
+  /// [features]: over each head (Qwen 3, Gemma 3); [heads, features]: over all heads of a token (OLMo 2). Without data: no
+  /// norm.
+  ConstTensorView q_norm = {}, k_norm = {};
+  double norm_epsilon = 1e-6;
+  double norm_offset = 0.0;  ///< 1 for Gemma, which stores weight − 1
+};
+
+/// A step of a decoder: writes rotated q to q_out, and rotated k and unchanged v to their slots. On a GPU it is a single
+/// kernel, except for f64 together with another type. q and k are rotated as rotate and rotate_into do.
+/// Error: without a norm as rotate, with the same bytes. A norm is computed in f32 (f64 for f64) and not rounded in between;
+///   on the host its sums are in double. Its factor is within 1e-6 (2e-15) for up to 256 features, and the result differs
+///   between host and GPU by at most one rounding to its type.
+/// Throws: as rotate_into, and for an epsilon that is negative or not finite; everything is then left unchanged.
+void append(const KeyValueCache& cache, const Slots& slots, const NewTokens& tokens, const Positions& positions,
+            const Rotation& form, const Run& run = {});
+/// The same without a rotation.
+void append(const KeyValueCache& cache, const Slots& slots, const NewTokens& tokens, const Run& run = {});
 
 /// Copies the token in slot from[i] to slot to[i] for every i, as if all were read before any is written: to give a forked
 /// sequence a page of its own, or to close the gap that dropped tokens leave. A pair with a negative slot is skipped. Keys
-/// keep the positions they were rotated for; shift changes those.
-/// Throws: Error for lists of different lengths, a slot past the end of the cache, and a slot that occurs twice in `to`;
-///   the cache is then left unchanged.
-void copy_slots(TensorView cache, std::span<const std::int64_t> to, std::span<const std::int64_t> from,
-                const Run& run = {});
+/// keep the positions they were rotated for; shift changes those. On a GPU it borrows memory for the tokens.
+/// Throws: Error for lists of different lengths or on two devices, a slot past the end of the cache, and a slot that occurs
+///   twice in `to`; the cache is then left unchanged.
+void copy_slots(TensorView cache, const Slots& to, const Slots& from, const Run& run = {});
 
 /// Moves rotated keys to other positions, in place: a key that `form` rotated for position p becomes the key it would
 /// rotate for position p + by. Shifts all keys of the tensor, on all axes of the position, with any scaling, magnitude,
@@ -49,10 +103,8 @@ void copy_slots(TensorView cache, std::span<const std::int64_t> to, std::span<co
 /// Throws: as rotate; also for float32 angles, which do not shift by a constant (use rerotate), and for a table.
 /// On a GPU: the same bytes.
 void shift(TensorView x, std::int64_t by, const Rotation& form, const Run& run = {});
-/// The same for the keys in the given slots of a cache, such as those of one sequence; negative slots are skipped. Host
-/// only.
+/// The same for the keys in the given slots of a cache, such as those of one sequence.
 /// Throws: as above; also for a slot past the end of the cache, and for a slot that occurs twice.
-void shift(TensorView cache, std::span<const std::int64_t> slots, std::int64_t by, const Rotation& form,
-           const Run& run = {});
+void shift(TensorView cache, const Slots& slots, std::int64_t by, const Rotation& form, const Run& run = {});
 
 }  // namespace posenc

@@ -174,8 +174,9 @@ POSENC_API int posenc_rerotate(const posenc_form* from, const posenc_form* to, c
    for p + by. */
 POSENC_API int posenc_shift(const posenc_form* form, const posenc_tensor* keys, int64_t by, const posenc_run* run);
 
-/* A paged cache is [pages, heads, page size, features] in any strides, on the host. Slot s is token s mod page size of page
-   s / page size. Slots are i64 or i32; tokens with a negative slot are skipped. */
+/* A paged cache is [pages, heads, page size, features] in any strides. Slot s is token s mod page size of page s / page size.
+   Slots are i64 or i32; tokens with a negative slot are skipped. For a cache on a GPU they may be on the host, or dense on the
+   GPU, where a slot past the end of the cache skips its token and is reported by the next posenc_synchronize. */
 
 /* The slots of tokens first, first + 1, … of a sequence that has these pages (i32 or i64: its row of a block table), one for
    each element of `out`, dense i64. */
@@ -187,6 +188,30 @@ POSENC_API int posenc_slots_of(const posenc_tensor* out, const posenc_tensor* pa
    values), they are copied unchanged. An addition is an error. */
 POSENC_API int posenc_rotate_into(const posenc_form* form, const posenc_tensor* cache, const posenc_tensor* slots,
                                   const posenc_tensor* k, const posenc_positions* positions, const posenc_run* run);
+
+typedef struct {
+  const posenc_tensor *k, *v;
+} posenc_key_value;
+
+/* The new tokens of a step, each as k in posenc_rotate_into. */
+typedef struct {
+  size_t size;
+  const posenc_tensor* q; /* NULL: only keys and values are written */
+  const posenc_tensor *k, *v;
+  const posenc_tensor* q_out; /* receives the queries; may be q */
+  /* The weights of an RMS norm that is applied before the rotation, x / sqrt(mean(x * x) + norm_epsilon) * (weight +
+     norm_offset): [features] for each head, [heads, features] for all heads of a token. NULL: no norm */
+  const posenc_tensor *q_norm, *k_norm;
+  double norm_epsilon; /* 0: 1e-6 */
+  double norm_offset;  /* 1 for Gemma, which stores weight - 1 */
+} posenc_new_tokens;
+
+/* A step of a decoder: writes rotated q to q_out, rotated k and unchanged v to their slots; on a GPU with a single kernel. With
+   a bias, or NULL, nothing is rotated. */
+POSENC_API int posenc_append(const posenc_form* form, posenc_key_value cache, const posenc_tensor* slots,
+                             const posenc_new_tokens* tokens, const posenc_positions* positions,
+                             const posenc_run* run);
+
 /* Copies the token in slot from[i] to slot to[i], as if all were read before any is written. */
 POSENC_API int posenc_copy_slots(const posenc_tensor* cache, const posenc_tensor* to, const posenc_tensor* from,
                                  const posenc_run* run);

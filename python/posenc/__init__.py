@@ -4,7 +4,7 @@
     posenc.rotate(q, posenc.prepare(rope), first=4096)      # numpy, torch, cupy: any array, in place
 
 A scheme becomes a form (prepare), and verbs apply forms to arrays: tabulate, add, rotate, bias, attention. A decoder keeps
-keys and values in pages (rotate_into, copy_into, attention with block_table); layer returns everything that a
+keys and values in pages (append, rotate_into, copy_into, attention with block_table); layer returns everything that a
 model's attention needs. read_model shows how a model encodes position, check and diagnose compare an implementation with it,
 and watch a running model. posenc.torch has differentiable functions and modules, posenc.transformers runs inside Hugging Face's
 models, and posenc.jax returns jax arrays.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from . import _posenc
 from .apply import add, add_backward, bias, bias_backward, rerotate, rotate, rotate_backward, shift, tabulate
 from .attention import Gradients, merge, new_logsumexp
-from .cache import copy_into, copy_slots, rotate_into, slots_of
+from .cache import append, copy_into, copy_slots, rotate_into, slots_of
 from .errors import Error
 from .forms import Form, prepare, prepare_table
 from .keywords import attention, attention_backward, plan_attention
@@ -70,8 +70,8 @@ def __dir__() -> list[str]:
     return sorted([*_NAMES, *schemes])
 
 
-__all__ = ["AttentionPlan", "Error", "Form", "Gradients", "Scaling", "Scheme", "add", "add_backward", "attention",
-           "attention_backward", "backend", "backends", "bias", "bias_backward", "copy_into", "copy_slots", "force_backend",
+__all__ = ["AttentionPlan", "Error", "Form", "Gradients", "Scaling", "Scheme", "add", "add_backward", "append",
+           "attention", "attention_backward", "backend", "backends", "bias", "bias_backward", "copy_into", "copy_slots", "force_backend",
            "grid_positions", "merge", "new_logsumexp", "packed_positions", "plan_attention", "positions_from_mask", "prepare",
            "prepare_table", "rerotate", "rotate", "rotate_backward", "rotate_into", "scheme", "set_threads", "shift",
            "slots_of", "synchronize", "tabulate", "threads", "use",

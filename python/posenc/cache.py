@@ -1,9 +1,12 @@
 """A paged cache of keys and values: writes tokens to slots, and moves them.
 
 A pool is [pages, heads, page size, features] (order "bhsd"), or [pages, page size, heads, features] as vLLM's ("bshd"), in
-any strides, on the host; f32, f64, f16 or bf16, independent of the type of the tokens. Slot s is token s mod page size of page
-s // page size, and a negative slot skips its token. A plain cache of n tokens is one page of n. Everything is written in
-place; an array for which that is not possible is an error.
+any strides; f32, f64, f16 or bf16, independent of the type of the tokens. Slot s is token s mod page size of page s // page
+size, and a negative slot skips its token. A plain cache of n tokens is one page of n. Everything is written in place; an array
+for which that is not possible is an error.
+A cache may be on a GPU, with the tokens. Its slots are then on the host, or on the GPU (int64 or int32, such as vLLM's
+slot_mapping): there the token of a slot past the end of the cache is skipped, and the next synchronize() throws an Error; a
+slot that occurs twice is not detected.
 """
 
 from __future__ import annotations
@@ -66,6 +69,29 @@ def copy_into(cache: Any, slots: Ids, x: Array, *, order: Order = "bhsd", cache_
     return cache
 
 
+def append(k_cache: Any, v_cache: Any, slots: Ids, q: Array | None, k: Array, v: Array, form: Form | None, *, first: int = 0,
+           ids: Ids | None = None, out: Any = None, q_norm: Array | None = None, k_norm: Array | None = None, eps: float = 1e-6,
+           norm_offset: float = 0.0, order: Order = "bhsd", cache_order: CacheOrder | None = None,
+           dtype: DType | None = None) -> Any:
+    """A step of a decoder: rotates the queries, in place unless `out` is given, and writes rotated keys and unchanged values to
+    their slots. Returns the queries. On a GPU it is a single kernel.
+
+    q: None to write only keys and values. form: with a bias, no position or None, nothing is rotated.
+    q_norm, k_norm: weights of an RMS norm that is applied before the rotation, x / √(mean(x²) + eps) · (weight + norm_offset):
+      [features] for each head (Qwen 3; Gemma 3 with norm_offset=1), [heads, features] for all heads of a token (OLMo 2).
+    Everything else as in rotate_into.
+    Error: as rotate, with the same bytes on host and GPU; a norm is computed in f32 (f64 for f64).
+    Throws: as rotate_into; everything is then left unchanged.
+    """
+    if out is None:
+        out = q
+    _posenc.append(None if form is None else handle_of(form, "append"), k_cache, v_cache, _slots(slots, "append", "slots"), q, k,
+                   v, out, q_norm, k_norm, eps, norm_offset, first if ids is None else ids_of(ids),
+                   1 if form is None else form._axes, order, cache_order_of(order, cache_order),
+                   0 if dtype is None else flags_of(dtype))
+    return out
+
+
 def copy_slots(cache: Any, to: Ids, from_: Ids, *, order: CacheOrder = "bhsd", dtype: DType | None = None) -> Any:
     """Copies the token of slot from_[i] to slot to[i], as if all were read before any is written. Returns the cache.
 
@@ -78,4 +104,4 @@ def copy_slots(cache: Any, to: Ids, from_: Ids, *, order: CacheOrder = "bhsd", d
     return cache
 
 
-__all__ = ["copy_into", "copy_slots", "rotate_into", "slots_of"]
+__all__ = ["append", "copy_into", "copy_slots", "rotate_into", "slots_of"]

@@ -16,6 +16,32 @@ FUNCTION(rotate_into) { /* form or None, cache, slots, k, where, axes, order, ca
   RETURN_CALL(posenc_rotate_into(form, cache, slots, k, &where, &run));
 }
 
+FUNCTION(
+    append) { /* form or None, k_cache, v_cache, slots, q, k, v, out, q_norm, k_norm, eps, offset, where, axes, order,
+                      cache_order, flags */
+  VERB(17);
+  posenc_positions where;
+  posenc_new_tokens step = POSENC_INIT(posenc_new_tokens);
+  const char* const verb = "append";
+  const posenc_form* const form = a[0] == Py_None ? NULL : form_from(a[0]);
+  const int flags = (int)PyLong_AsLong(a[16]);
+  posenc_key_value cache = {NULL, NULL};
+  cache.k = take_in_order(&arrays, a[1], a[15], verb, "k_cache", IN_PLACE | flags);
+  cache.v = take_in_order(&arrays, a[2], a[15], verb, "v_cache", IN_PLACE | flags);
+  const posenc_tensor* const slots = take(&arrays, a[3], verb, "slots", 0);
+  const int in_place = a[7] == a[4];
+  step.q = take_in_order(&arrays, a[4], a[14], verb, "q", in_place ? WRITE | flags : flags);
+  step.q_out = in_place ? step.q : take_in_order(&arrays, a[7], a[14], verb, "out", WRITE | flags);
+  step.k = take_in_order(&arrays, a[5], a[14], verb, "k", flags);
+  step.v = take_in_order(&arrays, a[6], a[14], verb, "v", flags);
+  step.q_norm = take(&arrays, a[8], verb, "q_norm", flags);
+  step.k_norm = take(&arrays, a[9], verb, "k_norm", flags);
+  step.norm_epsilon = PyErr_Occurred() ? 0 : PyFloat_AsDouble(a[10]);
+  step.norm_offset = PyErr_Occurred() ? 0 : PyFloat_AsDouble(a[11]);
+  take_positions(&arrays, a[12], PyErr_Occurred() ? 1 : PyLong_AsLong(a[13]), verb, &where);
+  RETURN_CALL(posenc_append(form, cache, slots, &step, &where, &run));
+}
+
 FUNCTION(copy_slots) { /* cache, to, source, order, flags */
   VERB(5);
   const int flags = IN_PLACE | (int)PyLong_AsLong(a[4]);

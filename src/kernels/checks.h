@@ -85,6 +85,12 @@ TokenPositions rotary_positions_of(std::string_view verb, const Positions& posit
 TokenPositions rotated_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
                                     const HeadTensor<const void>& x);
 
+/// The first feature that a form rotates in the heads of x. Checks that they have the features and the heads for it.
+std::int64_t first_rotated(std::string_view verb, std::string_view what, const Rotation& form,
+                           const HeadTensor<const void>& x);
+/// For verbs that write a cache, whose tokens are in any order: rejects a table with one row per token.
+void check_no_rows_of_tokens(std::string_view verb, const Rotation& form);
+
 /// rotate(out, x) for a verb that has checked the positions; errors begin with that verb. The form's table is on the
 /// host if the tensors are; for tensors elsewhere, it has one row for all tokens.
 void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,

@@ -52,6 +52,42 @@ struct RotateJob {
   Site site;
 };
 
+/// Slots of a cache, one for each token. On the device they have not been checked; otherwise they are in range.
+struct SlotList {
+  const std::int64_t* ids = nullptr;
+  const std::int32_t* narrow_ids = nullptr;  // in place of ids
+  std::int64_t tokens = 0;                   // number of ids
+  std::int64_t limit = 0;                    // slots of the cache
+  bool on_device = false;
+
+  bool is_given() const noexcept { return ids != nullptr || narrow_ids != nullptr; }
+};
+/// An RMS norm: x / √(mean of squares + epsilon) · (weight + offset).
+struct Norm {
+  ConstTensorView weight;  // [features], or [heads, features] for a mean over all heads; without data: no norm
+  double epsilon = 0, offset = 0;
+};
+/// Tokens on their way into a cache, or within it: normalised, rotated, and written.
+struct SlotJob {
+  struct Part {
+    HeadTensor<void> out;
+    HeadTensor<const void> x;
+    bool to_slots = false, from_slots = false;  // out or x is a cache: [pages, heads, page size, features]
+    bool rotates = false;
+    std::int64_t first = 0;  // the first rotated feature
+    bool keys = false;       // growth is reversed
+    Norm norm = {};
+  };
+  std::array<Part, 3> parts;
+  int count = 1;  // of the parts
+  std::int64_t batch = 1, sequence = 0;
+  SlotList slots;
+  SlotList sources;  // if given: tokens are read from these slots, all of them before any is written
+  TokenPositions positions;
+  const Rotation* form = nullptr;  // null: nothing is rotated
+  Site site;
+};
+
 /// out[b, h, i, j] = the bias of head h between query i and key j: [batch, heads, queries, keys].
 struct BiasJob {
   HeadTensor<void> out;
@@ -87,6 +123,7 @@ struct Backend {
   Outcome (*rotate)(const RotateJob&);
   void (*bias)(const BiasJob&);
   void (*bias_backward)(const BiasBackwardJob&);
+  void (*write_slots)(const SlotJob&) = nullptr;  // for tensors on a GPU; on the host, verbs use the functions above
 };
 extern const Backend kReferenceBackend;
 extern const Backend kCpuBackend;

@@ -257,11 +257,22 @@ TokenPositions rotary_positions_of(std::string_view verb, const Positions& posit
   return checked;
 }
 
+std::int64_t first_rotated(std::string_view verb, std::string_view what, const Rotation& form,
+                           const HeadTensor<const void>& x) {
+  const std::int64_t first = first_feature(verb, what, form, x.features);
+  check_own_heads(verb, what, form, x.heads);
+  return first;
+}
+
+void check_no_rows_of_tokens(std::string_view verb, const Rotation& form) {
+  if (!has_table(form) || form.table.cosines.shape.rank != 3) return;
+  raise(fmt::format("{}: a table with one row per token is not supported; use rotate, then copy_into", verb));
+}
+
 TokenPositions rotated_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
                                     const HeadTensor<const void>& x) {
   const RowLimit limit = check_form(verb, form);
-  first_feature(verb, "x", form, x.features);
-  check_own_heads(verb, "x", form, x.heads);
+  first_rotated(verb, "x", form, x);
   return positions_along(verb, positions, form, {x.batch, x.sequence}, limit);
 }
 

@@ -9,9 +9,10 @@ void add_backward(const AddBackwardJob& job);
 Outcome rotate(const RotateJob& job);
 void bias(const BiasJob& job);
 void bias_backward(const BiasBackwardJob& job);
+void write_slots(const SlotJob& job);
 
 namespace {
-constexpr Backend kBackend = {"cuda", &add, &add_backward, &rotate, &bias, &bias_backward};
+constexpr Backend kBackend = {"cuda", &add, &add_backward, &rotate, &bias, &bias_backward, &write_slots};
 }  // namespace
 }  // namespace cuda
 

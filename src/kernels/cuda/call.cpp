@@ -329,6 +329,15 @@ PositionParams Call::positions(const TokenPositions& p) {
   return params;
 }
 
+SlotParams Call::slots(const SlotList& list) {
+  if (!list.is_given()) return {};
+  SlotParams params{list.ids, list.narrow_ids, list.limit};
+  if (list.on_device) return params;
+  const auto count = static_cast<std::size_t>(list.tokens);
+  params.ids = static_cast<const std::int64_t*>(copied(list.ids, count * sizeof(std::int64_t)));
+  return params;
+}
+
 WaveParams Call::waves(std::span<const Frequency> frequencies, std::span<const std::uint8_t> axes,
                        const Float32Angles& angles, double scale) {
   static_assert(sizeof(Frequency) == sizeof(FrequencyWords) && sizeof(BlendParams) == sizeof(Float32Angles::Blend));
@@ -413,6 +422,10 @@ void synchronize(const Run& run) {
   if (found.kind == Fault::kPage) {
     raise(fmt::format("cuda: the block table names page {} but there are {}; page 0 was read", found.position,
                       found.column));
+  }
+  if (found.kind == Fault::kSlot) {
+    raise(fmt::format("cuda: slot {} is past the end of the cache, which has {} slots; its token was skipped",
+                      found.position, found.column));
   }
   if (found.kind == Fault::kUndecided) {
     raise(fmt::format("cuda: the rounding of column or pair {} at position {} cannot be decided with 128 bits",

@@ -35,6 +35,8 @@ class Call {
     return x;
   }
   PositionParams positions(const TokenPositions& positions);
+  /// 32-bit slots must be on the GPU.
+  SlotParams slots(const SlotList& list);
   WaveParams waves(std::span<const Frequency> frequencies, std::span<const std::uint8_t> axes,
                    const Float32Angles& angles, double scale);
   /// A copy of numbers that belong to the form; null for none. It is kept for the next call with the same numbers.

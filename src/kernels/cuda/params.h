@@ -26,8 +26,8 @@ enum Type : std::int32_t { kTypeF32, kTypeF64, kTypeF16, kTypeBF16 };
 /// Errors that kernels discover only while they run: stored in memory shared by host and device, and read after a
 /// wait.
 struct Fault {
-  /// kLength, kPage: `position` is the value found, `column` its exclusive upper limit.
-  enum Kind : std::uint32_t { kNone, kUndecided, kPosition, kLength, kPage };
+  /// kLength, kPage, kSlot: `position` is the value found, `column` its exclusive upper limit.
+  enum Kind : std::uint32_t { kNone, kUndecided, kPosition, kLength, kPage, kSlot };
   std::uint32_t kind;
   std::int64_t position, column;
 };
@@ -127,16 +127,37 @@ struct HeadParams {
   std::int64_t batch_stride, head_stride, token_stride, feature_stride;
 };
 
+/// SlotList.
+struct SlotParams {
+  const std::int64_t* ids;
+  const std::int32_t* narrow_ids;  // in place of ids; both null: none
+  std::int64_t limit;              // slots from here on are an error
+};
+/// Norm.
+struct NormParams {
+  const void* weight;  // null: no norm
+  std::int32_t type, over_heads;
+  std::int64_t head_stride, feature_stride;
+  double epsilon, offset;
+};
+
 struct RotatePart {
   HeadParams out, x;
   std::int64_t heads, features, first;
   std::int32_t keys;
-  // For the whole-vector kernel: teams per token, and strides of x and out that fit in 32 bits.
+  std::int32_t rotates;
+  std::int32_t to_slots, from_slots;  // out or x is a cache, and batch_stride is that of its pages
+  std::int64_t page_tokens;
+  NormParams norm;
+  // For the whole-vector kernels: teams per token, and strides of x and out that fit in 32 bits.
   Divisor across;
   std::int32_t x_strides[3], out_strides[3];  // batch, head, token
+  // For append_vectors: a head is `lanes` lanes wide, of which the first ones rotate, and a warp holds `step` heads.
+  std::uint32_t lanes, rotating_lanes, step, lane_reciprocal;
+  Divisor by_page;
 };
 struct RotateParams {
-  RotatePart parts[2];
+  RotatePart parts[3];  // rotate has one or two
   std::int32_t count;
   std::int64_t batch, sequence;
   PositionParams positions;
@@ -156,7 +177,9 @@ struct RotateParams {
   // For the whole-vector kernel: a head is `lanes` lanes wide, and a warp holds `step` heads.
   std::uint32_t lanes, step, lane_reciprocal;
   Divisor by_sequence;
-  std::int32_t in_place;
+  std::int32_t in_place, interleaved;
+  SlotParams slots;
+  SlotParams others;  // if given: a token also needs a slot here
   Fault* fault;
   float* made;  // [sequence, 2 · pairs]: receives the cosines and sines of the first sequence; null: not requested
 };

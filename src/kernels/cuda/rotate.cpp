@@ -6,17 +6,13 @@
 #include <string_view>
 
 #include "kernels/cuda/call.h"
+#include "kernels/cuda/rotate.h"
 #include "kernels/rotation_element.h"
 #include "posenc/error.h"
 
 namespace posenc::kernels::cuda {
 
 Outcome rotate(const RotateJob& job);
-
-namespace {
-
-constexpr std::int64_t kSharedBytes = 48 * 1024;
-constexpr std::int64_t kHeadsOfALane = 2, kWarps = 2;  // of rotate_vectors.cu
 
 bool has_whole_vectors(const HeadParams& x, std::int64_t first) {
   const std::int64_t size = size_of(static_cast<DataType>(x.type));
@@ -34,6 +30,14 @@ bool narrow_strides(const HeadParams& x, std::int32_t* to) {
   return true;
 }
 
+bool rotates_by_vectors(const RotateParams& p, const Rotation& form) {
+  const bool is_in_order = form.layout == PairLayout::kHalves || form.layout == PairLayout::kInterleaved;
+  return is_in_order && form.blocks == 1 && p.rates == nullptr && p.arithmetic_type == kTypeF32 &&
+         p.table_type == kTypeF32;
+}
+
+namespace {
+
 /// On the device of the tensors; or one row of doubles on the host for all tokens, which is copied and kept.
 TableParams rotation_table(Call& call, const ConstTensorView& view, const Site& site) {
   if (view.data == nullptr || view.device == site.device) return call.table(view);
@@ -46,9 +50,7 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   const Rotation& form = *job.form;
   const DataType type = job.parts[0].x.type;
   const bool interleaved = form.layout == PairLayout::kInterleaved;
-  if (type == DataType::kF64 || (form.layout != PairLayout::kHalves && !interleaved) || form.blocks != 1)
-    return false;
-  if (p.rates != nullptr || p.arithmetic_type != kTypeF32 || p.table_type != kTypeF32) return false;
+  if (type == DataType::kF64 || !rotates_by_vectors(p, form)) return false;
   const std::int64_t of_vector = 16 / size_of(type);
   const std::int64_t lanes = p.pairs / of_vector, tokens = p.batch * p.sequence;
   if (p.pairs % of_vector != 0 || lanes < 1 || lanes > 32) return false;
@@ -74,8 +76,6 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   p.lane_reciprocal = static_cast<std::uint32_t>(65536 / lanes + 1);  // exact for lane < 32
   static KernelSlot slots[4][2][6];
   const bool is_exact = p.waves.factors == nullptr && p.waves.axes == nullptr && p.late_magnitude == 1.0f;
-  // So few that a GPU has room for all at once.
-  constexpr std::int64_t kFewTeams = 2048, kFewPairs = 64;
   const bool is_few = is_exact && teams <= kFewTeams && p.pairs <= kFewPairs;
   if (p.made != nullptr) {
     if (!is_exact || job.count != 1 || p.positions.ids != nullptr) return false;
@@ -106,48 +106,36 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   return true;
 }
 
-void rotate_any(const Call& call, RotateParams& p) {
-  const bool wide = p.arithmetic_type == kTypeF64;
-  const std::int64_t size = wide ? 8 : 4;  // of a cosine
-  p.moves = p.read_step != p.write_step || p.read_apart != p.write_apart ? 1 : 0;
-  p.chunk = static_cast<std::int32_t>(std::min<std::int64_t>(p.pairs, p.moves != 0 ? p.pairs : 1024));
-  const std::int64_t bytes = p.chunk * 2 * size + (p.moves != 0 ? 2 * p.pairs * size : 0);
-  if (bytes > kSharedBytes) {
-    raise(fmt::format("rotate: on cuda, at most {} pairs may change their layout, but there are {}",
-                      kSharedBytes / (4 * size), p.pairs));
-  }
-  launch(wide ? "rotate_any_f64" : "rotate_any_f32",
-         {p.batch * p.sequence * p.count, 128, static_cast<unsigned>(bytes)}, call.stream(), p);
-}
-
 void check_plain(const Rotation& form) {
   if (is_plain(form)) return;
   raise("rotate: on cuda there is no kernel for rotations that differ from head to head, summed axes or mixtures");
 }
 
-// All except the types of the arithmetic, which may differ between queries and keys.
 RotateParams params_of(Call& call, const RotateJob& job) {
-  const Rotation& form = *job.form;
-  check_plain(form);
-  RotateParams p{};
+  RotateParams p = rotation_params(call, *job.form, job.positions, job.site);
   p.count = job.count;
   p.batch = job.parts[0].x.batch;
   p.sequence = job.parts[0].x.sequence;
   for (int n = 0; n < job.count; ++n) {
-    const RotateJob::Part& part = job.parts[static_cast<std::size_t>(n)];
-    p.parts[n] = {call.heads(part.out),
-                  call.heads(part.x),
-                  part.x.heads,
-                  part.x.features,
-                  part.first,
-                  part.keys ? 1 : 0,
-                  {},
-                  {},
-                  {}};
+    const RotateJob::Part& from = job.parts[static_cast<std::size_t>(n)];
+    RotatePart& part = p.parts[n];
+    part.out = call.heads(from.out);
+    part.x = call.heads(from.x);
+    part.heads = from.x.heads, part.features = from.x.features, part.first = from.first;
+    part.keys = from.keys ? 1 : 0;
+    part.rotates = 1;
   }
-  p.positions = call.positions(job.positions);
-  p.cosines = rotation_table(call, form.table.cosines, job.site);
-  p.sines = rotation_table(call, form.table.sines, job.site);
+  return p;
+}
+
+}  // namespace
+
+RotateParams rotation_params(Call& call, const Rotation& form, const TokenPositions& positions, const Site& site) {
+  check_plain(form);
+  RotateParams p{};
+  p.positions = call.positions(positions);
+  p.cosines = rotation_table(call, form.table.cosines, site);
+  p.sines = rotation_table(call, form.table.sines, site);
   p.by_token = form.table.cosines.shape.rank == 3 ? 1 : 0;
   p.waves = call.waves(form.frequencies, form.axes, form.float32_angles,
                        form.float32_angles.factors.empty() ? form.magnitude : 1.0);
@@ -164,6 +152,7 @@ RotateParams params_of(Call& call, const RotateJob& job) {
   p.fault = call.fault();
   return p;
 }
+
 void set_types(RotateParams& p, const Rotation& form, DataType type) {
   const DataType arithmetic = arithmetic_type(form, type);
   p.arithmetic_type = static_cast<std::int32_t>(arithmetic);
@@ -171,7 +160,28 @@ void set_types(RotateParams& p, const Rotation& form, DataType type) {
       static_cast<std::int32_t>(table_type(form, arithmetic == DataType::kF64 ? DataType::kF64 : DataType::kF32));
 }
 
-}  // namespace
+void rotate_any(const Call& call, RotateParams& p) {
+  constexpr std::int64_t kSharedBytes = 48 * 1024;
+  const bool wide = p.arithmetic_type == kTypeF64;
+  const std::int64_t size = wide ? 8 : 4;  // of a cosine
+  p.moves = p.read_step != p.write_step || p.read_apart != p.write_apart ? 1 : 0;
+  p.chunk = static_cast<std::int32_t>(std::min<std::int64_t>(p.pairs, p.moves != 0 ? p.pairs : 1024));
+  std::int64_t bytes = p.chunk * 2 * size + (p.moves != 0 ? 2 * p.pairs * size : 0);
+  if (bytes > kSharedBytes) {
+    raise(fmt::format("rotate: on cuda, at most {} pairs may change their layout, but there are {}",
+                      kSharedBytes / (4 * size), p.pairs));
+  }
+  std::int64_t factors = 0;
+  for (int n = 0; n < p.count; ++n) {
+    if (p.parts[n].norm.weight != nullptr) factors = std::max(factors, p.parts[n].heads);
+  }
+  bytes += factors * size;
+  if (bytes > kSharedBytes) {
+    raise(fmt::format("append: on cuda, a norm of {} heads does not fit into the memory of a block", factors));
+  }
+  launch(wide ? "rotate_any_f64" : "rotate_any_f32",
+         {p.batch * p.sequence * p.count, 128, static_cast<unsigned>(bytes)}, call.stream(), p);
+}
 
 bool rotate_and_keep(Call& call, const RotateJob& job, float* made) {
   RotateParams p = params_of(call, job);

@@ -8,8 +8,7 @@
 // POSENC_OVERLAPS 1 is for compute capability 9.0: the next kernel on the stream may start while this one ends, and
 // this one (3) while the previous one ends.
 
-#include "kernels/cuda/rotations.cuh"
-#include "kernels/cuda/vectors.cuh"
+#include "kernels/cuda/rotate_team.cuh"
 
 namespace posenc::kernels::cuda {
 namespace {
@@ -21,54 +20,6 @@ constexpr int kWarps = 2;  // per block
 constexpr bool kOnce = POSENC_SOURCE == 1, kFew = POSENC_SOURCE == 3, kKeeps = POSENC_SOURCE == 4;
 
 extern __shared__ Float4 scratch[];
-
-// Half a vector of numbers: 4 or 2 of them, aligned.
-__device__ __forceinline__ void read_run(const float* from, float* to) {
-  if constexpr (kCount == 8) {
-    const Float4 four = *reinterpret_cast<const Float4*>(from);
-    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
-  } else {
-    const Float2 two = *reinterpret_cast<const Float2*>(from);
-    to[0] = two.x, to[1] = two.y;
-  }
-}
-
-__device__ __forceinline__ void rotate_pair(float& a, float& b, float cosine, float sine) {
-  const float ac = a * cosine, bs = b * sine, bc = b * cosine, as = a * sine;
-  a = ac - bs;
-  b = bc + as;
-}
-
-// a and b are whole vectors of one head; c and s its pairs, the first half of them in a if pairs are adjacent.
-__device__ __forceinline__ void rotate(float* a, float* b, const float* c, const float* s) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    if constexpr (POSENC_INTERLEAVED) {
-      if (i < kCount / 2) {
-        rotate_pair(a[2 * i], a[2 * i + 1], c[i], s[i]);
-      } else {
-        rotate_pair(b[2 * i - kCount], b[2 * i - kCount + 1], c[i], s[i]);
-      }
-    } else {
-      rotate_pair(a[i], b[i], c[i], s[i]);
-    }
-  }
-}
-
-// One pair at a time: two at a time need so many registers that fewer warps fit, which is slower.
-[[maybe_unused]] __device__ __forceinline__ void make_exact(const RotateParams& p, std::int64_t position,
-                                                            float* cosines, float* sines, unsigned lane) {
-  const unsigned quarter = p.sign < 0 ? 2 : 0;
-#pragma unroll 1
-  for (std::uint32_t i = lane; i < static_cast<std::uint32_t>(p.pairs); i += 32) {
-    const QuickAngle quick = quick_angle<true>(p.waves, i, position);
-    const QuickValue cosine = quick_value(quick, 1, p.waves.scale), sine = quick_value(quick, quarter, p.waves.scale);
-    CosSin<float> value{cosine.value, sine.value};
-    if (!(cosine.is_sure & sine.is_sure)) [[unlikely]]
-      value = cos_sin_slowly(p, position, i);
-    cosines[i] = value.cosine, sines[i] = value.sine;
-  }
-}
 
 // A token's cosines and sines as rotate_queries of attention_sm90 reads them: eight pairs 8 g … 8 g + 7 are four
 // quads of numbers, two of cosines and two of sines. Quad n of group g is at quad (i · 4 + n) · 4 + lane, where g =
@@ -118,11 +69,8 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   const std::uint32_t b = of_batch.whole, t = of_batch.rest;
 
   // Requested first, because the sines wait for these.
-  FrequencyTop tops[2];
-  if constexpr (kFew) {
-    tops[0] = p.waves.tops[lane < p.pairs ? lane : 0];
-    tops[1] = p.waves.tops[lane + 32 < p.pairs ? lane + 32 : 0];
-  }
+  FewTops few;
+  if constexpr (kFew) few = load_few(p, lane);
 #if POSENC_OVERLAPS
   if constexpr (kFew) wait_for_grids();  // frequencies are not the result of a kernel
 #endif
@@ -159,19 +107,8 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   const auto pairs = static_cast<std::uint32_t>(p.pairs);
   auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
   float* const sines = cosines + pairs;
-  if constexpr (kFew) {  // at most 64 pairs
-    const unsigned quarter = p.sign < 0 ? 2 : 0;
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-      const std::uint32_t i = lane + 32 * n;
-      const QuickAngle quick = quick_angle(tops[n].high, tops[n].low, static_cast<std::uint64_t>(position));
-      const QuickValue cosine = quick_value(quick, 1, p.waves.scale),
-                       sine = quick_value(quick, quarter, p.waves.scale);
-      CosSin<float> value{cosine.value, sine.value};
-      if (!(cosine.is_sure & sine.is_sure) && i < pairs) [[unlikely]]
-        value = cos_sin_slowly(p, position, i);
-      if (i < pairs) cosines[i] = value.cosine, sines[i] = value.sine;
-    }
+  if constexpr (kFew) {
+    make_few(p, few, position, cosines, sines, lane);
   } else if constexpr (POSENC_SOURCE == 0 || kKeeps) {
     make_exact(p, position, cosines, sines, lane);
   } else {
@@ -193,8 +130,8 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   const std::uint32_t run0 = POSENC_INTERLEAVED ? unit * kCount / 2 : unit * kCount;
   const std::uint32_t run1 = POSENC_INTERLEAVED ? run0 + pairs / 2 : run0 + kCount / 2;
   float c[kCount], s[kCount];
-  read_run(cosines + run0, c), read_run(cosines + run1, c + kCount / 2);
-  read_run(sines + run0, s), read_run(sines + run1, s + kCount / 2);
+  read_run<kCount>(cosines + run0, c), read_run<kCount>(cosines + run1, c + kCount / 2);
+  read_run<kCount>(sines + run0, s), read_run<kCount>(sines + run1, s + kCount / 2);
   T* out = const_cast<T*>(x);
   std::int64_t out_step = x_step;
   if (p.in_place == 0) {
@@ -207,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
     float values_a[kCount], values_b[kCount];
     Vector<T>::unpack(in_a[n], values_a);
     Vector<T>::unpack(in_b[n], values_b);
-    rotate(values_a, values_b, c, s);
+    rotate<kCount, POSENC_INTERLEAVED>(values_a, values_b, c, s);
     Bytes16 out_a = Vector<T>::pack(values_a), out_b = Vector<T>::pack(values_b);
     if (is_marked<T>(mark<T>(out_b, mark<T>(out_a, 0)))) [[unlikely]] {
       out_a = plain_nans<T>(out_a), out_b = plain_nans<T>(out_b);
