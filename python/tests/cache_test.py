@@ -324,6 +324,70 @@ class Plans(unittest.TestCase):
                     call()
 
 
+class Append(unittest.TestCase):
+    """A step of a decoder in one call."""
+
+    def test_bytes_of_three_calls(self):
+        slots, ids = np.array([9, -1, 3], np.int32), [20, 0, 7]
+        q, k, v = tokens(3, HEADS), tokens(3, KEY_HEADS), tokens(3, KEY_HEADS)
+        caches = [pool() for _ in range(4)]
+        wanted = posenc.rotate(q.copy(), ROPE, ids=ids, order="shd")
+        posenc.rotate_into(caches[0], slots, k, ROPE, ids=ids, order="thd")
+        posenc.copy_into(caches[1], slots, v, order="thd")
+        out = np.zeros_like(q)
+        self.assertIs(posenc.append(caches[2], caches[3], slots, q, k, v, ROPE, ids=ids, order="thd", out=out), out)
+        self.assertEqual([out.tobytes(), *(one.tobytes() for one in caches[2:])], [wanted.tobytes(), *(one.tobytes() for one in caches[:2])])
+        self.assertTrue(caches[2].any())
+        self.assertIs(posenc.append(caches[2], caches[3], slots, q, k, v, ROPE, ids=ids, order="thd"), q)  # in place
+        self.assertEqual(q.tobytes(), wanted.tobytes())
+        self.assertIsNone(posenc.append(caches[2], caches[3], slots, None, k, v, None, order="thd"))
+        self.assertEqual(caches[2].reshape(-1, KEY_HEADS, D)[9].tobytes(), k[0].tobytes())
+
+    def test_norm(self):
+        q, k, v = tokens(2, HEADS), tokens(2, KEY_HEADS), tokens(2, KEY_HEADS)
+        weights = RNG.standard_normal((2, D)).astype("f")
+
+        def normalised(x, weight):
+            wide = x.astype(np.float64)
+            return wide / np.sqrt((wide ** 2).mean(-1, keepdims=True) + 1e-5) * (weight.astype(np.float64) + 1)
+
+        wanted = rotated(normalised(q, weights[0]), [4, 5])
+        keys, values = pool("bhsd"), pool("bhsd")
+        made = posenc.append(keys, values, [1, 6], q, k, v, ROPE, first=4, q_norm=weights[0], k_norm=weights[1], eps=1e-5, norm_offset=1,
+                             order="thd", cache_order="bhsd")
+        self.assertLess(np.abs(made - wanted).max(), 5e-6)
+        self.assertLess(np.abs(keys[1, :, 2] - rotated(normalised(k, weights[1]), [4, 5])[1]).max(), 5e-6)
+        self.assertEqual(values[0, :, 1].tobytes(), v[0].tobytes())
+
+    def test_refusals(self):
+        q, k = tokens(2, HEADS), tokens(2, KEY_HEADS)
+        keys, values, before = pool(), pool(), q.copy()
+        frozen = q.copy()
+        frozen.flags.writeable = False
+
+        def step(to=keys, slots=(0, 1), x=q, **other):
+            return lambda: posenc.append(to, values, slots, x, k, k, other.pop("form", ROPE), **{"order": "thd", **other})
+
+        for what, call, kind, text in [
+            ("a slot past the cache", step(slots=[0, 40]), posenc.Error, "append: slot 40 is past the end of the cache, which has 40"),
+            ("a slot twice", step(slots=[3, 3]), posenc.Error, "append: slot 3 occurs twice"),
+            ("no slots", step(slots=None), posenc.Error, "append: slots is missing"),
+            ("read-only queries", step(x=frozen), ValueError, "append: q is read-only"),
+            ("one cache for both", step(to=values), posenc.Error, "the cache of keys overlaps the cache of values"),
+            ("queries of other tokens", step(x=tokens(3, HEADS)), posenc.Error, "append: q has 1 sequences of 3 tokens but k has 1 of 2"),
+            ("a norm of other features", step(q_norm=np.ones(3, "f")), posenc.Error, "q_norm has shape"),
+            ("a negative eps", step(q_norm=np.ones(D, "f"), eps=-1.0), posenc.Error, "norm_epsilon must be 0 or more"),
+            ("an eps that is text", step(eps="1"), TypeError, "float|number"),
+            ("an addition", step(form=posenc.prepare(posenc.Sinusoidal(width=D))), posenc.Error, "an addition belongs to the embeddings"),
+            ("no keys", lambda: posenc.append(keys, values, [0, 1], q, None, k, ROPE, order="thd"), posenc.Error, "append: k is missing"),
+        ]:
+            with self.subTest(what):
+                with self.assertRaisesRegex(kind, text):
+                    call()
+                self.assertFalse(keys.any() or values.any())
+                self.assertEqual(q.tobytes(), before.tobytes())
+
+
 class Refusals(unittest.TestCase):
     """Each a line that names the argument, and the cache as it was."""
 

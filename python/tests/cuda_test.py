@@ -75,6 +75,70 @@ class Cuda(unittest.TestCase):
         wanted = posenc.shift(keys.cpu(), form, 5)
         self.assertTrue(torch.equal(posenc.shift(keys, form, 5).cpu(), wanted))
 
+    def test_cache(self):
+        """A cache on the GPU has the bytes of one on the host, with slots and ids in either place."""
+        form = posenc.prepare(ROPE)
+        slots, ids = torch.tensor([40, -1, 3, 17, 0]), torch.tensor([7, 8, 0, 1, 900])
+        for dtype in (torch.float32, torch.bfloat16):
+            q, k, v = (torch.randn(5, heads, 64).to(dtype) for heads in (8, 2, 2))
+            here, there = ([torch.zeros(4, 16, 2, 64, dtype=dtype, device=device) for _ in range(2)] for device in ("cpu", "cuda"))
+            wanted = posenc.append(*here, slots, q.clone(), k, v, form, ids=ids, order="thd")
+            for places in (slots, slots.cuda(), slots.cuda().int()):
+                for one in there:
+                    one.zero_()
+                made = posenc.append(*there, places, q.cuda(), k.cuda(), v.cuda(), form, ids=ids.cuda(), order="thd")
+                self.assertTrue(torch.equal(made.cpu(), wanted))
+                for one, other in zip(here, there):
+                    self.assertTrue(torch.equal(one, other.cpu()))
+            for pools in (here, there):
+                to, source = (torch.tensor(one, device=pools[0].device) for one in ([1, 2, 40], [40, 17, 0]))
+                posenc.copy_slots(pools[0], to, source, order="bshd")
+                posenc.shift(pools[0], form, -3, slots=to, order="bshd")
+                posenc.rotate_into(pools[0], slots[:1].to(pools[0].device), k[:1].to(pools[0].device), form, first=5, order="thd")
+                posenc.copy_into(pools[1], slots[:1].to(pools[0].device), k[:1].to(pools[0].device), order="thd")
+            for one, other in zip(here, there):
+                self.assertTrue(torch.equal(one, other.cpu()))
+        posenc.synchronize()
+
+    def test_norm_in_a_graph(self):
+        form = posenc.prepare(posenc.Rope(dims=128))
+        q, k, v = (torch.randn(64, heads, 128, device="cuda", dtype=torch.bfloat16) for heads in (32, 8, 8))
+        weight = torch.randn(128, device="cuda", dtype=torch.bfloat16)
+        pools = [torch.zeros(8, 16, 8, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2)]
+        slots, ids, out = torch.arange(64, device="cuda"), torch.arange(64, device="cuda"), torch.empty_like(q)
+
+        def step():
+            posenc.append(*pools, slots, q, k, v, form, ids=ids, out=out, q_norm=weight, k_norm=weight, order="thd")
+
+        step()  # what a form needs is copied at its first use
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        slots.add_(64)  # read at each launch
+        ids.add_(1000)
+        for one in pools:
+            one.zero_()
+        graph.replay()
+        wide = q.float()
+        wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-6) * weight.float()
+        wanted = posenc.rotate(wide, form, ids=ids, order="shd")
+        self.assertLess(((out.float() - wanted).norm() / wanted.norm()).item(), 4e-3)
+        self.assertFalse(pools[0][:4].any())
+        self.assertTrue(torch.equal(pools[1].view(-1, 8, 128)[64:], v))
+
+    def test_slots_past_the_cache(self):
+        pool, k = torch.zeros(4, 16, 2, 64, device="cuda"), torch.randn(2, 2, 64, device="cuda")
+        posenc.copy_into(pool, torch.tensor([3, 64], device="cuda"), k, order="thd")
+        with self.assertRaisesRegex(posenc.Error, "slot 64 is past the end of the cache, which has 64 slots; its token was skipped"):
+            posenc.synchronize()
+        self.assertTrue(torch.equal(pool.view(-1, 2, 64)[3], k[0]))
+        self.assertEqual(pool.count_nonzero().item(), 128)
+        with self.assertRaisesRegex(posenc.Error, "slot 64 is past"):
+            posenc.copy_into(pool, [3, 64], k, order="thd")
+        with self.assertRaisesRegex(posenc.Error, "one tensor is on"):
+            posenc.copy_into(pool, [3, 4], k.cpu(), order="thd")
+
     def test_gradient_of_a_bias(self):
         form = posenc.prepare(posenc.Alibi(heads=4))
         d_out = torch.randn(4, 32, 48, device="cuda")

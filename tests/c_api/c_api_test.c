@@ -491,6 +491,84 @@ static void test_threads(void) {
   CHECK(from_one == NULL && from_other == NULL);
 }
 
+/* A step of a decoder in one call, against the calls that it stands for; a norm, against sums written out; and bad calls. */
+static void test_append(void) {
+  enum { kHeads = 2, kD = 8, kTokens = 3, kSlots = 8 };
+  static float q[kTokens][kHeads][kD], k[kTokens][kD], v[kTokens][kD], q_want[kTokens][kHeads][kD],
+      k_pool[2][kSlots][kD], v_pool[2][kSlots][kD];
+  for (int i = 0; i < kTokens * kHeads * kD; ++i) (&q[0][0][0])[i] = (&q_want[0][0][0])[i] = sinf(0.7f * (float)i);
+  for (int i = 0; i < kTokens * kD; ++i)
+    (&k[0][0])[i] = sinf(0.3f * (float)i + 1), (&v[0][0])[i] = sinf(0.9f * (float)i + 2);
+  int64_t strides[] = {kD, kHeads * kD, 1}, ids[] = {5, 0, 9};
+  int32_t places[] = {6, -1, 1};
+  const posenc_tensor slots = tensor(places, kI32, 1, SHAPE(kTokens)), its = tensor(ids, kI64, 1, SHAPE(kTokens));
+  posenc_tensor queries = tensor(q, kF32, 3, SHAPE(kHeads, kTokens, kD)), wanted = queries;
+  queries.strides = wanted.strides = strides;
+  wanted.data = q_want;
+  const posenc_tensor keys = tensor(k, kF32, 3, SHAPE(1, kTokens, kD)),
+                      values = tensor(v, kF32, 3, SHAPE(1, kTokens, kD));
+  posenc_tensor caches[4];
+  int64_t shape[] = {2, 1, 4, kD};
+  for (int i = 0; i < 4; ++i) caches[i] = tensor(i < 2 ? k_pool[i] : v_pool[i - 2], kF32, 4, shape);
+  const posenc_key_value cache = {&caches[0], &caches[2]};
+  posenc_positions at = POSENC_INIT(posenc_positions);
+  at.ids = &its;
+  posenc_form* rope = prepared("{\"scheme\": \"rope\", \"dims\": 8}");
+  posenc_new_tokens step = POSENC_INIT(posenc_new_tokens);
+  step.q = step.q_out = &queries;
+  step.k = &keys;
+  step.v = &values;
+  OK(posenc_append(rope, cache, &slots, &step, &at, NULL));
+  const posenc_query_key one = {&wanted, NULL};
+  OK(posenc_rotate(rope, one, one, &at, NULL));
+  OK(posenc_rotate_into(rope, &caches[1], &slots, &keys, &at, NULL));
+  OK(posenc_rotate_into(NULL, &caches[3], &slots, &values, NULL, NULL));
+  CHECK(memcmp(q, q_want, sizeof q) == 0);
+  CHECK(memcmp(k_pool[0], k_pool[1], sizeof k_pool[0]) == 0 && k_pool[0][6][0] != 0);
+  CHECK(memcmp(v_pool[0], v_pool[1], sizeof v_pool[0]) == 0 && v_pool[0][1][0] == v[2][0]);
+
+  /* Gemma's norm, and nothing rotated */
+  static float weight[kD] = {0.5f, -0.5f, 0, 1, 2, 3, -1, 0.25f};
+  const posenc_tensor weights = tensor(weight, kF32, 1, SHAPE(kD));
+  step.q = step.q_out = NULL;
+  step.k_norm = &weights;
+  step.norm_offset = 1;
+  OK(posenc_append(NULL, cache, &slots, &step, NULL, NULL));
+  double squares = 0;
+  for (int f = 0; f < kD; ++f) squares += (double)k[0][f] * (double)k[0][f];
+  for (int f = 0; f < kD; ++f) {
+    const double want = (double)k[0][f] / sqrt(squares / kD + 1e-6) * (1 + (double)weight[f]);
+    CHECK(fabs((double)k_pool[0][6][f] - want) < 1e-6);
+  }
+
+  memcpy(k_pool[1], k_pool[0], sizeof k_pool[0]);
+  posenc_tensor elsewhere = slots;
+  elsewhere.device.type = 2;
+  REFUSES(posenc_append(rope, cache, &elsewhere, &step, &at, NULL), POSENC_INVALID,
+          "the slots are on cuda but the cache is on host");
+  REFUSES(posenc_append(rope, cache, NULL, &step, &at, NULL), POSENC_INVALID, "append: slots is missing");
+  REFUSES(posenc_append(rope, cache, &slots, NULL, &at, NULL), POSENC_INVALID, "append: tokens is missing");
+  const posenc_key_value half = {&caches[0], NULL};
+  REFUSES(posenc_append(rope, half, &slots, &step, &at, NULL), POSENC_INVALID, "the cache of values is missing");
+  places[1] = 8;
+  REFUSES(posenc_append(rope, cache, &slots, &step, &at, NULL), POSENC_INVALID,
+          "slot 8 is past the end of the cache");
+  places[1] = 6;
+  REFUSES(posenc_append(rope, cache, &slots, &step, &at, NULL), POSENC_INVALID, "slot 6 occurs twice");
+  places[1] = -1;
+  step.q_out = &queries;
+  CHECK(posenc_append(rope, cache, &slots, &step, &at, NULL) == POSENC_INVALID);
+  step.q_out = NULL;
+  step.norm_epsilon = -1;
+  REFUSES(posenc_append(rope, cache, &slots, &step, &at, NULL), POSENC_INVALID, "norm_epsilon must be 0 or more");
+  posenc_form* waves = prepared("{\"scheme\": \"sinusoidal\", \"width\": 8}");
+  REFUSES(posenc_append(waves, cache, &slots, &step, &at, NULL), POSENC_INVALID,
+          "an addition belongs to the embeddings");
+  CHECK(memcmp(k_pool[0], k_pool[1], sizeof k_pool[0]) == 0);
+  posenc_form_free(waves);
+  posenc_form_free(rope);
+}
+
 /* Two sequences of a model's layer: prompts packed one after another into a paged cache, then a token of each, and then the
    second one drops its first two tokens. Each is what attention over the tokens that it has gives. */
 static void test_layer_over_pages(void) {
@@ -623,6 +701,7 @@ int main(void) {
   test_add_and_bias();
   test_attention();
   test_rounded_rotation();
+  test_append();
   test_layer_over_pages();
   test_layers();
   test_positions();

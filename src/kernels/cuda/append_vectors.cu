@@ -2,7 +2,8 @@
 // 16-byte vectors. As in rotate_vectors, a warp owns a few heads of one token of one tensor, and each lane two vectors
 // of a head: those that rotate together, or two that are only copied. Loads do not wait for the slot, only stores do.
 // POSENC_ELEMENT is the type. POSENC_SOURCE 0 computes waves for exact angles and one axis, 1 reads a table or computes
-// any waves; 3 is 0 for few tokens, where only the time of a single warp counts. POSENC_OVERLAPS as in rotate_vectors.
+// any waves; 3 is 0 for few tokens, where only the time of a single warp counts. POSENC_NORM 0 has no norms, and fewer
+// registers for it. POSENC_OVERLAPS as in rotate_vectors.
 
 #include "kernels/cuda/norms.cuh"
 #include "kernels/cuda/rotate_team.cuh"
@@ -15,7 +16,7 @@ using T = POSENC_ELEMENT;
 constexpr int kCount = Vector<T>::kCount;
 constexpr int kHeads = 2;  // per lane
 constexpr int kWarps = 2;  // per block
-constexpr bool kFew = POSENC_SOURCE == 3;
+constexpr bool kFew = POSENC_SOURCE == 3, kMayNormalise = POSENC_NORM != 0;
 
 extern __shared__ Float4 scratch[];
 
@@ -32,7 +33,8 @@ __device__ __forceinline__ Features features_of(const RotateParams& p, const Rot
 }
 
 // The features of one head, in the two vectors of each of its lanes, which are a power of two.
-__device__ __forceinline__ void normalise(const RotatePart& part, const Features& at, float* a, float* b) {
+[[maybe_unused]] __device__ __forceinline__ void normalise(const RotatePart& part, const Features& at, float* a,
+                                                           float* b) {
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) sum = __builtin_fmaf(b[i], b[i], __builtin_fmaf(a[i], a[i], sum));
@@ -105,6 +107,8 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) append_vectors(const _
     in_b[n] = load16(x + n * x_step + at.b);
   }
   if (part.to_slots != 0 && part.from_slots == 0 && !is_written(p, token, slot)) return;
+  T* const out = static_cast<T*>(part.out.data) + offset(part.out_strides, part.to_slots != 0) + at.a;
+  const std::uint32_t apart = at.b - at.a;
 
   const auto pairs = static_cast<std::uint32_t>(p.pairs);
   auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
@@ -140,16 +144,15 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) append_vectors(const _
     read_run<kCount>(cosines + run0, c), read_run<kCount>(cosines + run1, c + kCount / 2);
     read_run<kCount>(sines + run0, s), read_run<kCount>(sines + run1, s + kCount / 2);
   }
-  T* const out = static_cast<T*>(part.out.data) + offset(part.out_strides, part.to_slots != 0);
   const std::int64_t out_step = std::int64_t{part.step} * part.out_strides[1];
-  const bool is_normalised = part.norm.weight != nullptr;
+  const bool is_normalised = kMayNormalise && part.norm.weight != nullptr;
 #pragma unroll
   for (int n = 0; n < kHeads; ++n) {
     Bytes16 out_a = in_a[n], out_b = in_b[n];
     float values_a[kCount], values_b[kCount];
     Vector<T>::unpack(out_a, values_a);
     Vector<T>::unpack(out_b, values_b);
-    if (is_normalised) normalise(part, at, values_a, values_b);  // all lanes take part
+    if (is_normalised) normalise(part, features_of(p, part, unit), values_a, values_b);  // all lanes take part
     if (first_head + n * part.step >= heads) continue;
     if (lane_rotates) {
       if (interleaved) {
@@ -164,8 +167,8 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) append_vectors(const _
         out_a = plain_nans<T>(out_a), out_b = plain_nans<T>(out_b);
       }
     }
-    store16(out + n * out_step + at.a, out_a);
-    store16(out + n * out_step + at.b, out_b);
+    store16(out + n * out_step, out_a);
+    store16(out + n * out_step + apart, out_b);
   }
 }
 

@@ -51,7 +51,7 @@ RotateParams slot_params(Call& call, const SlotJob& job) {
   return p;
 }
 
-// The lanes of one part, if it is whole vectors of that type. `pages`: in its cache.
+// The lanes of one part, if it is whole vectors of that type. `slots`: in the cache.
 bool share_lanes(RotatePart& part, DataType type, std::int64_t pairs, std::int64_t slots) {
   const auto number = static_cast<std::int32_t>(type);
   const std::int64_t of_vector = 16 / size_of(type), lanes = part.features / (2 * of_vector);
@@ -83,7 +83,9 @@ bool append_vectors(const Call& call, const Rotation* form, RotateParams& p) {
   const std::int64_t tokens = p.batch * p.sequence;
   if (type == DataType::kF64 || (form != nullptr && !rotates_by_vectors(p, *form))) return false;
   std::int64_t teams = 0;
+  bool has_norm = false;
   for (int n = 0; n < p.count; ++n) {
+    has_norm = has_norm || p.parts[n].norm.weight != nullptr;
     if (!share_lanes(p.parts[n], type, p.pairs, p.slots.limit)) return false;
     teams += tokens * p.parts[n].across.divisor;
   }
@@ -93,17 +95,17 @@ bool append_vectors(const Call& call, const Rotation* form, RotateParams& p) {
                                             p.late_magnitude == 1.0f && p.cosines.data == nullptr);
   const bool is_few = is_exact && teams <= kFewTeams && p.pairs <= kFewPairs;
   const bool overlaps = is_few && can_overlap();
-  const std::size_t source = overlaps ? 3 : is_few ? 2 : is_exact ? 0 : 1;
+  const std::size_t source = overlaps ? 4 : is_few ? 3 : !is_exact ? 2 : has_norm ? 1 : 0;
 // NOLINTBEGIN(bugprone-suspicious-missing-comma): each name is put together from two
 #define POSENC_SOURCES(start) \
-  { start "_exact", start "_other", start "_few", start "_few_sm90" }
-  constexpr std::string_view kNames[4][4] = {POSENC_SOURCES("append_vectors_f32"),
+  { start "_exact", start "_exact_norm", start "_other", start "_few", start "_few_sm90" }
+  constexpr std::string_view kNames[4][5] = {POSENC_SOURCES("append_vectors_f32"),
                                              {},
                                              POSENC_SOURCES("append_vectors_f16"),
                                              POSENC_SOURCES("append_vectors_bf16")};
 #undef POSENC_SOURCES
   // NOLINTEND(bugprone-suspicious-missing-comma)
-  static KernelSlot slots[4][4];
+  static KernelSlot slots[4][5];
   const auto number = static_cast<std::size_t>(type);
   launch(kNames[number][source], slots[number][source],
          {(teams + kWarps - 1) / kWarps, 32 * kWarps, static_cast<unsigned>(kWarps * 2 * p.pairs * sizeof(float)),
