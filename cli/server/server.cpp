@@ -185,6 +185,32 @@ void open_browser(const std::string& address) {
   if (error != 0) tell(fmt::format("note: no browser was opened: xdg-open: {}", std::strerror(error)));
 }
 
+// A socket that listens at the port of this machine alone. Bound here, because the library does not say why it could not.
+int listen_at(std::uint16_t port) {
+  const std::string what = fmt::format("explore: 127.0.0.1 port {}", port);
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener < 0) fail_with_errno(what, errno);
+  const int yes = 1;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener, SOMAXCONN) != 0) {
+    const int error = errno;
+    close(listener);
+    fail_with_errno(what, error);
+  }
+  return listener;
+}
+unsigned port_of(int listener) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  if (getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) != 0) fail_with_errno("explore", errno);
+  return ntohs(address.sin_port);
+}
+
 struct StopDaemon {
   void operator()(MHD_Daemon* daemon) const { MHD_stop_daemon(daemon); }
 };
@@ -193,23 +219,18 @@ struct StopDaemon {
 
 int serve_site(const ServeOptions& options) {
   Server server;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(options.port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int listener = listen_at(options.port);  // the daemon closes it
+  const unsigned port = port_of(listener);
   errno = 0;
-  const std::unique_ptr<MHD_Daemon, StopDaemon> daemon(
-      MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, options.port, nullptr, nullptr, answer, &server,
-                       MHD_OPTION_SOCK_ADDR, reinterpret_cast<sockaddr*>(&address), MHD_OPTION_CONNECTION_LIMIT,
-                       kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,
-                       MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMemoryPerConnection, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-                       MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, nullptr, MHD_OPTION_NOTIFY_COMPLETED, on_answered,
-                       &server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, &server, MHD_OPTION_END));
+  const std::unique_ptr<MHD_Daemon, StopDaemon> daemon(MHD_start_daemon(
+      MHD_USE_EPOLL_INTERNAL_THREAD, options.port, nullptr, nullptr, answer, &server, MHD_OPTION_LISTEN_SOCKET,
+      static_cast<MHD_socket>(listener), MHD_OPTION_CONNECTION_LIMIT, kMostConnections, MHD_OPTION_CONNECTION_TIMEOUT,
+      kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMemoryPerConnection, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+      MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, nullptr, MHD_OPTION_NOTIFY_COMPLETED, on_answered, &server,
+      MHD_OPTION_NOTIFY_CONNECTION, on_connection, &server, MHD_OPTION_END));
   if (!daemon) {
-    fail_with_errno(fmt::format("explore: 127.0.0.1 port {}", options.port), errno != 0 ? errno : EADDRINUSE);
+    fail_with_errno(fmt::format("explore: 127.0.0.1 port {}", port), errno != 0 ? errno : EIO);
   }
-  const MHD_DaemonInfo* const info = MHD_get_daemon_info(daemon.get(), MHD_DAEMON_INFO_BIND_PORT);
-  const unsigned port = info == nullptr ? options.port : info->port;
   server.hosts = {fmt::format("127.0.0.1:{}", port), fmt::format("localhost:{}", port)};
   const std::string shown = fmt::format("http://127.0.0.1:{}/", port);
   print(shown + "\n");

@@ -87,13 +87,14 @@ wheel() {
   unset PKG_CONFIG_LIBDIR
   if [[ $machine == "$native" ]]; then  # what the library says of its schemes is the same for both
     quietly "$log" env "LD_LIBRARY_PATH=$build" cmake --build "$build" --target posenc_python_package
-    cp "$build/python/posenc/schemes.py" "$work/schemes.py"
+    cp "$build"/python/posenc/{schemes,keywords}.py "$work/"
   fi
-  [[ -e $work/schemes.py ]] || fail "schemes.py is made by the wheel of $native; make that one first"
+  [[ -e $work/schemes.py && -e $work/keywords.py ]] ||
+    fail "schemes.py and keywords.py are made by the wheel of $native; make that one first"
 
   local package=$build/package/posenc
   mkdir -p "$package/libs"
-  cp "$root"/python/posenc/{*.py,*.pyi,py.typed} "$work/schemes.py" "$build/python/posenc/_posenc.abi3.so" "$package/"
+  cp "$root"/python/posenc/{*.py,*.pyi,py.typed} "$work"/{schemes,keywords}.py "$build/python/posenc/_posenc.abi3.so" "$package/"
   cp "$build/libposenc_c.so.0" "$package/libs/"
   "$tools-strip" --strip-unneeded "$package/_posenc.abi3.so" "$package/libs/libposenc_c.so.0"
   quietly "$log" "$python" "$here/check.py" "$package" "$machine" "$glibc"

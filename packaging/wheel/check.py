@@ -3,9 +3,11 @@
 check.py PACKAGE MACHINE GLIBC   e.g. check.py package/posenc x86_64 2.28
 
 Each library must be for MACHINE, need only libraries that are beside it or on every such Linux, and ask for no version of a symbol
-newer than that Linux has. The extension may use those functions of Python that 3.9 exports.
+newer than that Linux has. The extension may use those functions of Python that 3.9 exports. Every module that another one imports must
+be there.
 """
 
+import ast
 import re
 import subprocess
 import sys
@@ -64,11 +66,23 @@ def exported(path):
     return {line.split()[-1] for line in run("objdump", "-T", path).splitlines() if " *UND* " not in line and " g " in line}
 
 
+def missing_modules(package):
+    """What modules of the package import from it, and it does not have."""
+    found = set()
+    for path in sorted(package.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+                name = node.module.split(".")[0]
+                if not any(package.glob(f"{name}.*")) and not (package / name).is_dir():
+                    found.add(f"{path.name}: imports {name}, which is not in the package")
+    return sorted(found)
+
+
 def check(package, machine, glibc):
-    """Every fault of the libraries below `package`, as lines; and how many libraries there are."""
+    """Every fault of the modules and libraries below `package`, as lines; and how many libraries there are."""
     most = {**OF_GCC_8, "GLIBC": parse(glibc)}
     libraries = sorted(path for path in package.rglob("*.so*") if path.is_file())
-    inside, faults = {path.name for path in libraries}, []
+    inside, faults = {path.name for path in libraries}, missing_modules(package)
     ours = set().union(*(exported(path) for path in libraries)) if libraries else set()
     for path in libraries:
         heads = run("objdump", "-p", path)

@@ -31,6 +31,7 @@ class Scheme:
     formula: ClassVar[str]
     used_by: ClassVar[str]
     trained_table: ClassVar[tuple[str, ...]]
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # every scheme is a dataclass
 
     _json: str  # made with the value, so that torch.compile meets a plain string
 

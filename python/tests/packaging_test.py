@@ -46,7 +46,7 @@ class Packaging(unittest.TestCase):
         run(sys.executable, "setup.py", "-q", "sdist", "-d", folder / "dist", cwd=folder / "tree/python")
         cls.source = next((folder / "dist").glob("posenc-*.tar.gz"))
         with tarfile.open(cls.source) as archive:
-            archive.extractall(folder / "unpacked")
+            archive.extractall(folder / "unpacked", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         prefix = folder / "prefix"
         (prefix / "lib").mkdir(parents=True)
         shutil.copyfile(LIBRARY.resolve(), prefix / "lib" / LIBRARY.resolve().name)

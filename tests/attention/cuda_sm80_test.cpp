@@ -500,8 +500,9 @@ TEST(CudaAttentionSm80, RefusesTensorsOfTheHostLargerThanFreeMemory) {
   {
     const cuda::Memory ballast(cuda::free_bytes() - kLeft);
     const std::string told = refusal();
-    EXPECT_TRUE(told.starts_with("cuda: copies of the tensors on the host need at least 301989888 bytes, but "))
-        << told;
+    // How many of the four fit before one does not is the driver's business.
+    EXPECT_TRUE(told.starts_with("cuda: copies of the tensors on the host need at least ")) << told;
+    EXPECT_NE(told.find(" of the GPU's memory are free"), std::string::npos) << told;
     EXPECT_EQ(out, std::vector<BFloat16>(out.size(), BFloat16{0x3F80}));
   }
   EXPECT_EQ(refusal(), "");

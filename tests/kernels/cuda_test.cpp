@@ -417,8 +417,8 @@ TEST(Cuda, KernelsUseNoLocalMemory) {
   SKIP_WITHOUT_CUDA();
   for (const cuda::KernelReport& report : cuda::assemble_all()) {
     // "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads", once for each function that is not inlined. A few
-    // numbers of the largest kernels are kept aside, out of their loops.
-    constexpr int kMostBytes = 64;
+    // numbers of the largest kernels are kept aside, out of their inner loops: 26 of them in those for packed sequences.
+    constexpr int kMostBytes = 104;
     const std::regex spills("([0-9]+) bytes spill stores");
     for (std::sregex_iterator at(report.log.begin(), report.log.end(), spills); at != std::sregex_iterator(); ++at) {
       EXPECT_LE(std::stoi((*at)[1].str()), kMostBytes) << report.kernel << ": " << report.log;

@@ -106,6 +106,15 @@ class Check(unittest.TestCase):
         self.assertEqual(check.faults_of_symbols("0000000000000000  w   D  *UND*\t0000000000000000  Base        __gmon_start__", most, set()), [])
         self.assertEqual(check.faults_of_symbols("0000000000000000  w   D  *UND*\t0000000000000000              __gmon_start__", most, set()), [])
 
+    def test_modules(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "__init__.py").write_text("from .one import a\nfrom . import b\nimport os\n\ndef f():\n    from .two import c\n")
+            (folder / "one.py").write_text("")
+            self.assertEqual(check.missing_modules(folder), ["__init__.py: imports two, which is not in the package"])
+            (folder / "two.abi3.so").write_text("")
+            self.assertEqual(check.missing_modules(folder), [])
+
     def test_libraries(self):
         with tempfile.TemporaryDirectory() as keep:
             folder = Path(keep)
