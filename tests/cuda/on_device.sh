@@ -56,7 +56,7 @@ sanitizers() {
       >"$folder/$1" 2>&1 &
     running[$1]=$!
   }
-  local of_kernels='Cuda.Sums*:Cuda.Tables*:Cuda.RotatesF16*:Cuda.RotatesByTables*'
+  local of_kernels='Cuda.Sums*:Cuda.Tables*:Cuda.RotatesF16*:Cuda.RotatesByTables*:CudaSlots.AppendsBf16*:CudaSlots.Verbs*:CudaSlotFaults.*'
   sanitize kernels-memcheck memcheck kernels "$of_kernels"
   sanitize kernels-racecheck racecheck kernels "$of_kernels"
   sanitize attention-memcheck memcheck attention \
