@@ -52,6 +52,31 @@ __device__ __forceinline__ Features features_of(const RotateParams& p, const Rot
   scale(b, at.b);
 }
 
+// From a table, or any waves.
+[[maybe_unused]] __device__ __forceinline__ void make_others(const RotateParams& p, std::uint32_t b, std::uint32_t t,
+                                                             std::int64_t position, float* cosines, float* sines,
+                                                             unsigned lane) {
+  for (std::uint32_t i = lane; i < static_cast<std::uint32_t>(p.pairs); i += 32) {
+    CosSin<float> value;
+    if (p.cosines.data != nullptr) {
+      value = cos_sin_by_table<float>(p, b, t, i);
+    } else {
+      const std::int64_t own =
+          p.waves.axes == nullptr ? position : position_at(p.positions, b, t, p.waves.axes[i], p.fault);
+      value = cos_sin_by_waves<float>(p, own, i);
+    }
+    cosines[i] = value.cosine, sines[i] = value.sine;
+  }
+}
+
+// A vector of the type, with the NaNs of a host.
+__device__ __forceinline__ Bytes16 packed(const float* values) {
+  const Bytes16 vector = Vector<T>::pack(values);
+  if (is_marked<T>(mark<T>(vector, 0))) [[unlikely]]
+    return plain_nans<T>(vector);
+  return vector;
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(32 * kWarps) append_vectors(const __grid_constant__ RotateParams p) {
@@ -120,17 +145,7 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) append_vectors(const _
     } else if constexpr (POSENC_SOURCE == 0) {
       make_exact(p, position, cosines, sines, lane);
     } else {
-      for (std::uint32_t i = lane; i < pairs; i += 32) {
-        CosSin<float> value;
-        if (p.cosines.data != nullptr) {
-          value = cos_sin_by_table<float>(p, b, t, i);
-        } else {
-          const std::int64_t own =
-              p.waves.axes == nullptr ? position : position_at(p.positions, b, t, p.waves.axes[i], p.fault);
-          value = cos_sin_by_waves<float>(p, own, i);
-        }
-        cosines[i] = value.cosine, sines[i] = value.sine;
-      }
+      make_others(p, b, t, position, cosines, sines, lane);
     }
     sync_warp();
   }
@@ -154,19 +169,9 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) append_vectors(const _
     Vector<T>::unpack(out_b, values_b);
     if (is_normalised) normalise(part, features_of(p, part, unit), values_a, values_b);  // all lanes take part
     if (first_head + n * part.step >= heads) continue;
-    if (lane_rotates) {
-      if (interleaved) {
-        rotate<kCount, true>(values_a, values_b, c, s);
-      } else {
-        rotate<kCount, false>(values_a, values_b, c, s);
-      }
-    }
-    if (lane_rotates || is_normalised) {
-      out_a = Vector<T>::pack(values_a), out_b = Vector<T>::pack(values_b);
-      if (is_marked<T>(mark<T>(out_b, mark<T>(out_a, 0)))) [[unlikely]] {
-        out_a = plain_nans<T>(out_a), out_b = plain_nans<T>(out_b);
-      }
-    }
+    if (lane_rotates && interleaved) rotate<kCount, true>(values_a, values_b, c, s);
+    if (lane_rotates && !interleaved) rotate<kCount, false>(values_a, values_b, c, s);
+    if (lane_rotates || is_normalised) out_a = packed(values_a), out_b = packed(values_b);
     store16(out + n * out_step, out_a);
     store16(out + n * out_step + apart, out_b);
   }
