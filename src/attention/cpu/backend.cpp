@@ -1,5 +1,5 @@
-#include "attention/cpu/backward.h"
-#include "attention/cpu/decode.h"
+#include "attention/cpu/backward/backward.h"
+#include "attention/cpu/decode/decode.h"
 #include "attention/cpu/score_bias.h"
 #include "attention/cpu/tiles.h"
 #include "attention/job.h"
@@ -21,22 +21,21 @@ void forward_by_rows(const AttentionJob& job) {
   });
 }
 
+bool is_by_rows(const AttentionJob& job) { return job.v.type == DataType::kF64 || job.weights.data != nullptr; }
+
 void forward(const AttentionJob& job) {
-  if (job.v.type == DataType::kF64 || job.weights.data != nullptr) {
+  if (is_by_rows(job)) {
     forward_by_rows(job);
     return;
   }
   const ScoreBias bias = prepare_bias(job, kKeyBlock + kQueryBlock);
-  if (is_decoding(job, bias)) {
-    decode(job, bias);
-    return;
-  }
-  attend_by_blocks(job, bias);
+  is_decoding(job, bias) ? decode(job, bias) : attend_by_blocks(job, bias);
 }
 
-// forward itself checks for a memory count, before it starts to compute.
 void count(const AttentionJob& job) {
-  if (job.v.type != DataType::kF64) forward(job);
+  if (is_by_rows(job)) return;
+  const ScoreBias bias = prepare_bias(job, kKeyBlock + kQueryBlock);
+  is_decoding(job, bias) ? count_decode(job, bias) : count_blocks(job, bias);
 }
 
 }  // namespace

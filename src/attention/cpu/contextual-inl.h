@@ -1,6 +1,5 @@
-// Contextual positions (CoPE) in a tile of scores, for code that is compiled once per SIMD target. `Block` is that of
-// block-inl.h. Keys are processed from the last to the first, so each query has already counted the gates of all keys
-// after a tile.
+// Contextual positions (CoPE) in a tile of scores, for code that is compiled once per SIMD target. Keys are processed from
+// the last to the first, so each query has already counted the gates of all keys after a tile.
 
 #if defined(POSENC_CONTEXTUAL_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_CONTEXTUAL_INL_H
@@ -52,20 +51,19 @@ HWY_INLINE VF relative_at_count(VF sum, VF error, const float* HWY_RESTRICT rela
 
 // Adds the contribution of the counted positions to scores that are already masked, and finds the maximum for each
 // query.
-template <class Block> void add_contextual(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end,
-                                           float* HWY_RESTRICT tile_max) {
+inline void add_contextual(Block& block, const Tile& tile, float* HWY_RESTRICT tile_max) {
   const DF d;
   const std::int64_t width = block.width, rows = block.bias.query_rows;
   const VF none = hn::Set(d, kNone);
   for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
-    float* const count = block.counts.data() + panel * width;
-    float* const lost = block.count_errors.data() + panel * width;
-    const float* const relative = block.relative.data() + panel * rows * width + vector * lanes();
+    float* const count = block.content.counts.data() + tile.panel * width;
+    float* const lost = block.content.count_errors.data() + tile.panel * width;
+    const float* const relative = block.content.relative.data() + tile.panel * rows * width + vector * lanes();
     VF sum = load(count, vector), error = load(lost, vector), most = none;
     if (hn::AllTrue(d, hn::Ge(hn::Add(sum, error), hn::Set(d, static_cast<float>(rows - 1))))) {
       // all have counted past the last row, so keys further away no longer change their position
       const VF last = hn::LoadU(d, relative + (rows - 1) * width);
-      for (std::int64_t j = begin; j < end; ++j) {
+      for (std::int64_t j = tile.begin; j < tile.end; ++j) {
         float* HWY_RESTRICT s = block.scores.data() + j * width;
         const VF score = hn::Add(load(s, vector), last);
         store(score, s, vector);
@@ -74,7 +72,7 @@ template <class Block> void add_contextual(Block& block, std::int64_t panel, std
       store(most, tile_max, vector);
       continue;
     }
-    for (std::int64_t j = end - 1; j >= begin; --j) {
+    for (std::int64_t j = tile.end - 1; j >= tile.begin; --j) {
       float* HWY_RESTRICT s = block.scores.data() + j * width;
       const VF x = load(s, vector), gate = gate_of_score(x);
       const VF next = hn::Add(sum, gate), back = hn::Sub(next, sum);  // two-sum: the rounding error of the addition

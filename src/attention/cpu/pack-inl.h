@@ -1,5 +1,5 @@
-// Packs rows of Q, K and V for the products: as panels, groups or rows, rotated on the way; for code that is compiled
-// once per SIMD target.
+// Packs rows of Q, K and V for the products: as panels, groups or rows, rotated on the way; and panels of sums as rows. For
+// code that is compiled once per SIMD target.
 
 #if defined(POSENC_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_PACK_INL_H
@@ -127,6 +127,80 @@ inline void pack_groups(const HeadTensor<const void>& x, std::int64_t b, std::in
       }
     }
   });
+}
+
+#if HWY_TARGET == HWY_AVX3
+// Transposes 16 × 16 words of 32 bits.
+HWY_INLINE void transpose_words(__m512i* r) {
+  __m512i t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+    r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+    r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+    r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
+  }
+}
+
+#endif
+
+// The first lanes() columns of a panel of sums, each times its factor: out[column · features + feature].
+HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, std::int64_t width, const float* HWY_RESTRICT by,
+                                std::int64_t features, float* HWY_RESTRICT out) {
+  std::int64_t f = 0;
+#if HWY_TARGET == HWY_AVX3
+  const __m512 factor = _mm512_loadu_ps(by);
+  for (; f + 16 <= features; f += 16) {
+    __m512i r[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      r[i] = _mm512_castps_si512(_mm512_mul_ps(_mm512_loadu_ps(sums + (f + i) * width), factor));
+    }
+    transpose_words(r);
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) _mm512_storeu_si512(out + i * features + f, r[i]);
+  }
+#elif HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<float, 4> d;
+  for (; f + 4 <= features; f += 4) {
+    for (std::int64_t column = 0; column < lanes(); column += 4) {
+      const float* const from = sums + f * width + column;
+      const auto factor = hn::LoadU(d, by + column);
+      const auto r0 = hn::Mul(hn::LoadU(d, from), factor), r1 = hn::Mul(hn::LoadU(d, from + width), factor);
+      const auto r2 = hn::Mul(hn::LoadU(d, from + 2 * width), factor),
+                 r3 = hn::Mul(hn::LoadU(d, from + 3 * width), factor);
+      const auto a = hn::InterleaveLower(d, r0, r2), b = hn::InterleaveLower(d, r1, r3);
+      const auto c = hn::InterleaveUpper(d, r0, r2), e = hn::InterleaveUpper(d, r1, r3);
+      float* const to = out + column * features + f;
+      hn::StoreU(hn::InterleaveLower(d, a, b), d, to);
+      hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + features);
+      hn::StoreU(hn::InterleaveLower(d, c, e), d, to + 2 * features);
+      hn::StoreU(hn::InterleaveUpper(d, c, e), d, to + 3 * features);
+    }
+  }
+#endif
+  for (; f < features; ++f) {
+    for (std::int64_t i = 0; i < lanes(); ++i) out[i * features + f] = sums[f * width + i] * by[i];
+  }
 }
 
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "attention/cpu/repeat.h"
 #include "hwy/highway.h"
 #include "terms/lanes-inl.h"
 
@@ -31,114 +32,72 @@ HWY_INLINE std::int64_t panel_width() { return kPanelVectors * lanes(); }
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-// How many rows of the product are computed at once: all their sums stay in registers, of which there are 32 or 16.
+// Rows of a product are computed in groups of eight, all at once or half of them: as many as have their sums in registers,
+// of which there are 32 or 16.
 constexpr std::int64_t kGroup = 8;
 #undef POSENC_FEW_REGISTERS
 #define POSENC_FEW_REGISTERS (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3)
 
-#undef POSENC_BY_LANE
-#if HWY_TARGET == HWY_NEON
-#define POSENC_BY_LANE 1  // a factor is a lane of a register: two loads fetch eight factors
+#undef POSENC_EACH_ROW
+#if POSENC_FEW_REGISTERS
+#define POSENC_EACH_ROW POSENC_REPEAT_4
+constexpr std::int64_t kRowsAtOnce = 4;
 #else
-#define POSENC_BY_LANE 0
+#define POSENC_EACH_ROW POSENC_REPEAT_8
+constexpr std::int64_t kRowsAtOnce = 8;
 #endif
 
-// out[m, :] = (kAdd ? out[m, :] : 0) + Σ_k a[k · a_stride + m] · b[k, :]   for m < 8; out and b are panels
-// The previous content of out is added last: each tile is summed on its own before the tiles are, which keeps
-// rounding errors small.
-#define POSENC_START(m) VF s##m##0 = hn::Zero(d), s##m##1 = s##m##0, s##m##2 = s##m##0
-#define POSENC_STEP(m, factor)             \
+#if HWY_TARGET == HWY_NEON  // a factor is a lane of a register: two loads fetch eight factors
+#define POSENC_LOAD_FACTORS const VF low = hn::LoadU(d, a), high = hn::LoadU(d, a + 4);
+#define POSENC_FACTOR(m) hn::Broadcast<(m) % 4>((m) < 4 ? low : high)
+#else
+#define POSENC_LOAD_FACTORS
+#define POSENC_FACTOR(m) hn::Set(d, a[m])
+#endif
+#define POSENC_ZERO_ROW(m) VF s##m##0 = hn::Zero(d), s##m##1 = s##m##0, s##m##2 = s##m##0;
+#define POSENC_MULTIPLY_ROW(m)             \
   {                                        \
-    const VF by = factor;                  \
+    const VF by = POSENC_FACTOR(m);        \
     s##m##0 = hn::MulAdd(b0, by, s##m##0); \
     s##m##1 = hn::MulAdd(b1, by, s##m##1); \
     s##m##2 = hn::MulAdd(b2, by, s##m##2); \
   }
-#define POSENC_END(m)                         \
+#define POSENC_STORE_ROW(m)                   \
   finish<kAdd>(s##m##0, out + (m)*width);     \
   finish<kAdd>(s##m##1, out + (m)*width + n); \
-  finish<kAdd>(s##m##2, out + (m)*width + 2 * n)
+  finish<kAdd>(s##m##2, out + (m)*width + 2 * n);
 template <bool kAdd> HWY_INLINE void finish(VF sum, float* HWY_RESTRICT out) {
   hn::StoreU(kAdd ? hn::Add(hn::LoadU(DF(), out), sum) : sum, DF(), out);
 }
-
-#if POSENC_FEW_REGISTERS
-template <bool kAdd> HWY_INLINE void multiply_half(const float* HWY_RESTRICT a, std::int64_t a_stride,
+template <bool kAdd> HWY_INLINE void multiply_rows(const float* HWY_RESTRICT a, std::int64_t a_stride,
                                                    const float* HWY_RESTRICT b, std::int64_t depth,
                                                    float* HWY_RESTRICT out) {
   const DF d;
   const std::int64_t n = lanes(), width = panel_width();
-  POSENC_START(0);
-  POSENC_START(1);
-  POSENC_START(2);
-  POSENC_START(3);
+  POSENC_EACH_ROW(POSENC_ZERO_ROW)
   for (std::int64_t k = 0; k < depth; ++k, a += a_stride, b += width) {
     const VF b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + n), b2 = hn::LoadU(d, b + 2 * n);
-    POSENC_STEP(0, hn::Set(d, a[0]));
-    POSENC_STEP(1, hn::Set(d, a[1]));
-    POSENC_STEP(2, hn::Set(d, a[2]));
-    POSENC_STEP(3, hn::Set(d, a[3]));
+    POSENC_LOAD_FACTORS
+    POSENC_EACH_ROW(POSENC_MULTIPLY_ROW)
   }
-  POSENC_END(0);
-  POSENC_END(1);
-  POSENC_END(2);
-  POSENC_END(3);
+  POSENC_EACH_ROW(POSENC_STORE_ROW)
 }
-#endif
+#undef POSENC_LOAD_FACTORS
+#undef POSENC_FACTOR
+#undef POSENC_ZERO_ROW
+#undef POSENC_MULTIPLY_ROW
+#undef POSENC_STORE_ROW
 
+// out[m, :] = (kAdd ? out[m, :] : 0) + Σ_k a[k · a_stride + m] · b[k, :]   for m < 8; out and b are panels
+// The previous content of out is added last: each tile is summed on its own before the tiles are, which keeps
+// rounding errors small.
 template <bool kAdd> HWY_NOINLINE void multiply(const float* HWY_RESTRICT a, std::int64_t a_stride,
                                                 const float* HWY_RESTRICT b, std::int64_t depth,
                                                 float* HWY_RESTRICT out) {
-#if POSENC_FEW_REGISTERS
-  multiply_half<kAdd>(a, a_stride, b, depth, out);
-  multiply_half<kAdd>(a + kGroup / 2, a_stride, b, depth, out + kGroup / 2 * panel_width());
-#else
-  const DF d;
-  const std::int64_t n = lanes(), width = panel_width();
-  POSENC_START(0);
-  POSENC_START(1);
-  POSENC_START(2);
-  POSENC_START(3);
-  POSENC_START(4);
-  POSENC_START(5);
-  POSENC_START(6);
-  POSENC_START(7);
-  for (std::int64_t k = 0; k < depth; ++k, a += a_stride, b += width) {
-    const VF b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + n), b2 = hn::LoadU(d, b + 2 * n);
-#if POSENC_BY_LANE
-    const VF low = hn::LoadU(d, a), high = hn::LoadU(d, a + 4);
-    POSENC_STEP(0, hn::Broadcast<0>(low));
-    POSENC_STEP(1, hn::Broadcast<1>(low));
-    POSENC_STEP(2, hn::Broadcast<2>(low));
-    POSENC_STEP(3, hn::Broadcast<3>(low));
-    POSENC_STEP(4, hn::Broadcast<0>(high));
-    POSENC_STEP(5, hn::Broadcast<1>(high));
-    POSENC_STEP(6, hn::Broadcast<2>(high));
-    POSENC_STEP(7, hn::Broadcast<3>(high));
-#else
-    POSENC_STEP(0, hn::Set(d, a[0]));
-    POSENC_STEP(1, hn::Set(d, a[1]));
-    POSENC_STEP(2, hn::Set(d, a[2]));
-    POSENC_STEP(3, hn::Set(d, a[3]));
-    POSENC_STEP(4, hn::Set(d, a[4]));
-    POSENC_STEP(5, hn::Set(d, a[5]));
-    POSENC_STEP(6, hn::Set(d, a[6]));
-    POSENC_STEP(7, hn::Set(d, a[7]));
-#endif
+  for (std::int64_t m = 0; m < kGroup; m += kRowsAtOnce) {
+    multiply_rows<kAdd>(a + m, a_stride, b, depth, out + m * panel_width());
   }
-  POSENC_END(0);
-  POSENC_END(1);
-  POSENC_END(2);
-  POSENC_END(3);
-  POSENC_END(4);
-  POSENC_END(5);
-  POSENC_END(6);
-  POSENC_END(7);
-#endif
 }
-#undef POSENC_START
-#undef POSENC_STEP
-#undef POSENC_END
 
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

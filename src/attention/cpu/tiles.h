@@ -17,5 +17,7 @@ inline constexpr std::int64_t kLargeQueryBlock = 768, kMatrixQueryBlock = 384;
 
 /// Writes out (and logsumexp), using the call's threads. q, k and v are f32, f16 or bf16.
 void attend_by_blocks(const AttentionJob& job, const ScoreBias& bias);
+/// Takes the memory that this takes, and does nothing else, while kernels::CountMemory is counting.
+void count_blocks(const AttentionJob& job, const ScoreBias& bias);
 
 }  // namespace posenc::attend::cpu

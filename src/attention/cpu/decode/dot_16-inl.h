@@ -1,37 +1,26 @@
-// Products of a few queries with 16-bit rows of K and V, read in place, by the instructions that an arm64 processor
-// has for them: dot products of bf16 (BFDOT), of two rows by two if at least four queries share a key (BFMMLA), and
-// multiply-adds of f16 to f32 (FMLAL); for code that is compiled once per SIMD target. Products are exact and sums
-// are f32. An f32 query is multiplied in f32.
+// Scores of a few queries and 16-bit keys, read in place, by the instructions that an arm64 processor has for them: dot
+// products of bf16 (BFDOT), of two rows by two if at least four queries share a key (BFMMLA), and multiply-adds of f16 to f32
+// (FMLAL). Products are exact and sums are f32. An f32 query is multiplied in f32.
 //
 // Error: weights are used as the sum of two bf16, within 2^-17 of their value, and BFDOT rounds sums to odd, within
 // one ulp of f32, where a fused multiply-add is within half an ulp. Subnormal numbers count as 0.
 
-#if defined(POSENC_DECODE_16_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef POSENC_DECODE_16_INL_H
-#undef POSENC_DECODE_16_INL_H
-#else
-#define POSENC_DECODE_16_INL_H
-#endif
+#ifndef POSENC_DECODE_DOT_16_INL_H  // compiled for a single SIMD target
+#define POSENC_DECODE_DOT_16_INL_H
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
-#include "attention/cpu/decode_rows-inl.h"
-#include "attention/cpu/matrix_16-inl.h"
-#include "attention/cpu/panel-inl.h"
+#include "attention/cpu/bf16-inl.h"
+#include "attention/cpu/decode/dot-inl.h"
+#include "attention/cpu/decode/rows-inl.h"
+#include "attention/cpu/repeat.h"
 #include "hwy/highway.h"
-#include "kernels/cpu/convert-inl.h"
 #include "kernels/cpu/machine.h"
-#include "kernels/cpu/native_16-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-#if POSENC_NATIVE_16
 
 inline bool has_bf16_dots() { return kernels::cpu::machine_rounds_to_bf16(); }
 inline bool has_f16_products() { return kernels::cpu::machine_multiplies_f16_long(); }
@@ -159,32 +148,31 @@ HWY_INLINE void dot_f16_4x2(const std::uint16_t* q, const StepRows& k, std::int6
   }
 }
 
-#define POSENC_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
-#define POSENC_START(i) const uint16x8_t q##i = load_16(q, f + 8 * (i));
+#define POSENC_LOAD_QUERY(i) const uint16x8_t q##i = load_16(q, f + 8 * (i));
 // One query, of which 64 features stay in registers while the keys are read: part[j, :] (+)= q · k[j], lane by lane.
 template <bool kIsF16, bool kIsMore, class Rows>
 HWY_INLINE void score_held_16(const std::uint16_t* q, const Rows& keys, std::int64_t count, std::int64_t f,
                               float* HWY_RESTRICT part) {
-  POSENC_EIGHT(POSENC_START)
+  POSENC_REPEAT_8(POSENC_LOAD_QUERY)
   for (std::int64_t j = 0; j < count; ++j, part += 4) {
     const auto* const k = static_cast<const std::uint16_t*>(keys[j]) + f;
     fetch_later<2 * kHeld>(k, keys.ahead);
     if constexpr (kIsF16) fetch_soon(k, keys.soon());
     float32x4_t even = kIsMore ? vld1q_f32(part) : vdupq_n_f32(0), odd = vdupq_n_f32(0);
     if constexpr (kIsF16) {
-#define POSENC_STEP(i) multiply_f16(even, odd, q##i, vld1q_u16(k + 8 * (i)));
-      POSENC_EIGHT(POSENC_STEP)
-#undef POSENC_STEP
+#define POSENC_MULTIPLY_KEY(i) multiply_f16(even, odd, q##i, vld1q_u16(k + 8 * (i)));
+      POSENC_REPEAT_8(POSENC_MULTIPLY_KEY)
+#undef POSENC_MULTIPLY_KEY
     } else {
-#define POSENC_STEP(i) ((i) % 2 == 0 ? even : odd) = dot_16((i) % 2 == 0 ? even : odd, q##i, vld1q_u16(k + 8 * (i)));
-      POSENC_EIGHT(POSENC_STEP)
-#undef POSENC_STEP
+#define POSENC_MULTIPLY_KEY(i) \
+  ((i) % 2 == 0 ? even : odd) = dot_16((i) % 2 == 0 ? even : odd, q##i, vld1q_u16(k + 8 * (i)));
+      POSENC_REPEAT_8(POSENC_MULTIPLY_KEY)
+#undef POSENC_MULTIPLY_KEY
     }
     vst1q_f32(part, vaddq_f32(even, odd));
   }
 }
-#undef POSENC_START
-#undef POSENC_EIGHT
+#undef POSENC_LOAD_QUERY
 // Scores of one query in one plane or, for f16, two; there is room for three more.
 template <bool kIsF16> HWY_INLINE void score_one_16(const std::uint16_t* q, const std::uint16_t* lower,
                                                     const StepRows& keys, std::int64_t all, std::int64_t features,
@@ -303,192 +291,7 @@ HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const StepR
   }
 }
 
-// Eight weights, each as the sum of two 16-bit numbers.
-struct Weights16 {
-  uint16x8_t high, low;
-};
-HWY_INLINE Weights16 split_weights_bf16(const float* weights) {
-  const float32x4_t x = vld1q_f32(weights), y = vld1q_f32(weights + 4);
-  const uint16x8_t top = to_bf16(x, y);
-  const float32x4_t x_top = vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(top), 16));
-  const float32x4_t y_top = vreinterpretq_f32_u32(vshll_high_n_u16(top, 16));
-  return {top, to_bf16(vsubq_f32(x, x_top), vsubq_f32(y, y_top))};
-}
-// Weights of at most 1, times 2^15: within 2^-22 of their value, or 2^-40.
-constexpr float kWeightScale = 0x1p15f;
-HWY_INLINE Weights16 split_weights_f16(const float* weights) {
-  const float32x4_t x = vmulq_n_f32(vld1q_f32(weights), kWeightScale);
-  const float32x4_t y = vmulq_n_f32(vld1q_f32(weights + 4), kWeightScale);
-  const float16x4_t x_top = vcvt_f16_f32(x), y_top = vcvt_f16_f32(y);
-  const float16x4_t x_low = vcvt_f16_f32(vsubq_f32(x, vcvt_f32_f16(x_top)));
-  const float16x4_t y_low = vcvt_f16_f32(vsubq_f32(y, vcvt_f32_f16(y_top)));
-  return {vreinterpretq_u16_f16(vcombine_f16(x_top, y_top)), vreinterpretq_u16_f16(vcombine_f16(x_low, y_low))};
-}
-
-#define POSENC_FOUR(DO) DO(0) DO(1) DO(2) DO(3)
-#define POSENC_OTHERS(DO) DO(4) DO(5) DO(6) DO(7)
-#define POSENC_EIGHT(DO) POSENC_FOUR(DO) POSENC_OTHERS(DO)
-#define POSENC_START(i) float32x4_t a##i = vdupq_n_f32(0), b##i = a##i;
-#define POSENC_ZIP(i)                                                                    \
-  const uint16x8_t one##i = vld1q_u16(v0 + 8 * (i)), other##i = vld1q_u16(v1 + 8 * (i)); \
-  const uint16x8_t lower##i = vzip1q_u16(one##i, other##i), upper##i = vzip2q_u16(one##i, other##i);
-#define POSENC_HIGH(i) add_pair<kPair>(a##i, b##i, lower##i, upper##i, by.high);
-#define POSENC_LOW(i) add_pair<kPair>(a##i, b##i, lower##i, upper##i, by.low);
-#define POSENC_STEP(i) POSENC_ZIP(i) POSENC_HIGH(i) POSENC_LOW(i)
-#define POSENC_END(i)                                                                       \
-  vst1q_f32(sums + f + 8 * (i), vfmaq_n_f32(a##i, vld1q_f32(sums + f + 8 * (i)), rescale)); \
-  vst1q_f32(sums + f + 8 * (i) + 4, vfmaq_n_f32(b##i, vld1q_f32(sums + f + 8 * (i) + 4), rescale));
-// Two rows of bf16, interleaved, times one of four pairs of weights. Volatile, because in another order registers
-// would not suffice.
-template <int kPair>
-HWY_INLINE void add_pair(float32x4_t& a, float32x4_t& b, uint16x8_t lower, uint16x8_t upper, uint16x8_t weights) {
-  asm volatile(".arch_extension bf16\n\tbfdot %0.4s, %1.8h, %2.2h[%3]"
-               : "+w"(a)
-               : "w"(lower), "w"(weights), "i"(kPair));
-  asm volatile(".arch_extension bf16\n\tbfdot %0.4s, %1.8h, %2.2h[%3]"
-               : "+w"(b)
-               : "w"(upper), "w"(weights), "i"(kPair));
-}
-#define POSENC_ROWS(pair, ...)                                                               \
-  {                                                                                          \
-    constexpr int kPair = pair;                                                              \
-    const auto* const v0 = static_cast<const std::uint16_t*>(values[j + 2 * kPair]) + f;     \
-    const auto* const v1 = static_cast<const std::uint16_t*>(values[j + 2 * kPair + 1]) + f; \
-    __VA_ARGS__                                                                              \
-  }
-#define POSENC_ALL_ROWS(...) \
-  POSENC_ROWS(0, __VA_ARGS__) POSENC_ROWS(1, __VA_ARGS__) POSENC_ROWS(2, __VA_ARGS__) POSENC_ROWS(3, __VA_ARGS__)
-// sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f]. Weights past the last, up to a multiple of eight, are set to
-// 0; there is room for them (only the last step of a block is incomplete).
-template <class Rows> HWY_INLINE void add_rows_16(float* weights, const Rows& values, std::int64_t count,
-                                                  std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
-  std::fill(weights + count, weights + (count + 7) / 8 * 8, 0.0f);
-  std::int64_t f = 0;
-  for (; f + 64 <= features; f += 64) {
-    POSENC_EIGHT(POSENC_START)
-    for (std::int64_t j = 0; j < count; j += 8) {
-      const Weights16 by = split_weights_bf16(weights + j);
-      POSENC_ALL_ROWS(fetch_later<2 * kHeld>(v0, values.ahead); fetch_later<2 * kHeld>(v1, values.ahead);
-                      POSENC_FOUR(POSENC_ZIP) POSENC_FOUR(POSENC_HIGH) POSENC_FOUR(POSENC_LOW)
-                          POSENC_OTHERS(POSENC_ZIP) POSENC_OTHERS(POSENC_HIGH) POSENC_OTHERS(POSENC_LOW))
-    }
-    POSENC_EIGHT(POSENC_END)
-  }
-  for (; f < features; f += 8) {
-    POSENC_START(0)
-    for (std::int64_t j = 0; j < count; j += 8) {
-      const Weights16 by = split_weights_bf16(weights + j);
-      POSENC_ALL_ROWS(POSENC_STEP(0))
-    }
-    POSENC_END(0)
-  }
-}
-#undef POSENC_ROWS
-#undef POSENC_ALL_ROWS
-#undef POSENC_ZIP
-#undef POSENC_HIGH
-#undef POSENC_LOW
-#undef POSENC_STEP
-#undef POSENC_END
-
-#define POSENC_LOAD(i) const uint16x8_t x##i = vld1q_u16(row + 8 * (i));
-#define POSENC_HIGH(i) multiply_f16_by<kLane>(a##i, b##i, x##i, by.high);
-#define POSENC_LOW(i) multiply_f16_by<kLane>(a##i, b##i, x##i, by.low);
-#define POSENC_END(i)                                                                                  \
-  vst1q_f32(sums + f + 8 * (i),                                                                        \
-            vfmaq_n_f32(vmulq_n_f32(a##i, 1 / kWeightScale), vld1q_f32(sums + f + 8 * (i)), rescale)); \
-  vst1q_f32(sums + f + 8 * (i) + 4,                                                                    \
-            vfmaq_n_f32(vmulq_n_f32(b##i, 1 / kWeightScale), vld1q_f32(sums + f + 8 * (i) + 4), rescale));
-// The same for f16 values, 64 features at a time. All 16 sums receive the upper parts before any receives a lower
-// one, so that none waits for itself. Converting values to f32 instead takes 20 cycles per row on a Neoverse V1, at
-// one conversion per cycle.
-template <class Rows> HWY_INLINE void add_rows_f16(float* weights, const Rows& values, std::int64_t count,
-                                                   std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
-  std::fill(weights + count, weights + (count + 7) / 8 * 8, 0.0f);
-  for (std::int64_t f = 0; f < features; f += 64) {
-    POSENC_EIGHT(POSENC_START)
-    for (std::int64_t j = 0; j < count; j += 8) {
-      const Weights16 by = split_weights_f16(weights + j);
-      const auto add = [&]<int kLane>(std::integral_constant<int, kLane>) HWY_ATTR {
-        const auto* const row = static_cast<const std::uint16_t*>(values[j + kLane]) + f;
-        fetch_later<2 * kHeld>(row, values.ahead);
-        fetch_soon(row, values.soon());
-        POSENC_EIGHT(POSENC_LOAD)
-        POSENC_EIGHT(POSENC_HIGH)
-        POSENC_EIGHT(POSENC_LOW)
-      };
-      add(std::integral_constant<int, 0>()), add(std::integral_constant<int, 1>());
-      add(std::integral_constant<int, 2>()), add(std::integral_constant<int, 3>());
-      add(std::integral_constant<int, 4>()), add(std::integral_constant<int, 5>());
-      add(std::integral_constant<int, 6>()), add(std::integral_constant<int, 7>());
-    }
-    POSENC_EIGHT(POSENC_END)
-  }
-}
-#undef POSENC_FOUR
-#undef POSENC_OTHERS
-#undef POSENC_EIGHT
-#undef POSENC_START
-#undef POSENC_LOAD
-#undef POSENC_HIGH
-#undef POSENC_LOW
-#undef POSENC_END
-
-// The weights of four queries, [4, stride], for four keys at a time: the upper parts of queries 0 and 1, then of 2
-// and 3, then the remainders. Past `count`, zeros.
-HWY_INLINE void pack_weights_4(float* weights, std::int64_t stride, std::int64_t count, std::uint16_t* out) {
-  const std::int64_t room = (count + 3) / 4 * 4;
-  for (std::int64_t r = 0; r < 4; ++r) std::fill(weights + r * stride + count, weights + r * stride + room, 0.0f);
-  for (std::int64_t j = 0; j < room; j += 4, out += 32) {
-    const float32x4_t p0 = vld1q_f32(weights + j), p1 = vld1q_f32(weights + stride + j),
-                      p2 = vld1q_f32(weights + 2 * stride + j), p3 = vld1q_f32(weights + 3 * stride + j);
-    vst1q_u16(out, upper_plane(p0, p1));
-    vst1q_u16(out + 8, upper_plane(p2, p3));
-    vst1q_u16(out + 16, lower_plane(p0, p1));
-    vst1q_u16(out + 24, lower_plane(p2, p3));
-  }
-}
-// The same sums for four queries, [4, features], with weights as packed by pack_weights_4: every value is loaded once
-// for all.
-// `is_first`: as for add_rows_4.
-HWY_INLINE void add_rows_16_4(const std::uint16_t* weights, const StepRows& values, std::int64_t count,
-                              std::int64_t features, const float* rescale, bool is_first, float* HWY_RESTRICT sums) {
-  for (std::int64_t f = 0; f < features; f += 8) {
-    const float32x4_t zero = vdupq_n_f32(0);
-    float32x4_t a0 = zero, a1 = zero, a2 = zero, a3 = zero, b0 = zero, b1 = zero, b2 = zero, b3 = zero;
-    const std::uint16_t* w = weights;
-    for (std::int64_t j = 0; j < count; j += 4, w += 32) {
-      if (is_first && f == 0 && values.ahead > 0) {
-        for (std::int64_t i = j; i < j + 4; ++i) fetch_row_later(values[i], 2 * features, values.ahead);
-      }
-      const uint16x8_t r0 = load_16(values[j], f), r1 = load_16(values[j + 1], f), r2 = load_16(values[j + 2], f),
-                       r3 = load_16(values[j + 3], f);
-      const uint32x4_t x = vreinterpretq_u32_u16(vzip1q_u16(r0, r1)), y = vreinterpretq_u32_u16(vzip1q_u16(r2, r3));
-      const uint32x4_t z = vreinterpretq_u32_u16(vzip2q_u16(r0, r1)), t = vreinterpretq_u32_u16(vzip2q_u16(r2, r3));
-      const uint16x8_t v0 = vreinterpretq_u16_u32(vzip1q_u32(x, y)), v1 = vreinterpretq_u16_u32(vzip2q_u32(x, y));
-      const uint16x8_t v2 = vreinterpretq_u16_u32(vzip1q_u32(z, t)), v3 = vreinterpretq_u16_u32(vzip2q_u32(z, t));
-      const auto add = [&](uint16x8_t first, uint16x8_t second) HWY_ATTR {
-        multiply_2x4x2(a0, first, v0), multiply_2x4x2(b0, second, v0), multiply_2x4x2(a1, first, v1);
-        multiply_2x4x2(b1, second, v1), multiply_2x4x2(a2, first, v2), multiply_2x4x2(b2, second, v2);
-        multiply_2x4x2(a3, first, v3), multiply_2x4x2(b3, second, v3);
-      };
-      add(vld1q_u16(w), vld1q_u16(w + 8));
-      add(vld1q_u16(w + 16), vld1q_u16(w + 24));
-    }
-    const auto finish = [&](std::int64_t r, float32x4_t low, float32x4_t high, std::int64_t at) HWY_ATTR {
-      const float64x2_t x = vreinterpretq_f64_f32(low), y = vreinterpretq_f64_f32(high);
-      float* const to = sums + r * features + f + at;
-      vst1q_f32(to, vfmaq_n_f32(vreinterpretq_f32_f64(vzip1q_f64(x, y)), vld1q_f32(to), rescale[r]));
-      vst1q_f32(to + features,
-                vfmaq_n_f32(vreinterpretq_f32_f64(vzip2q_f64(x, y)), vld1q_f32(to + features), rescale[r + 1]));
-    };
-    finish(0, a0, a1, 0), finish(0, a2, a3, 4), finish(2, b0, b1, 0), finish(2, b2, b3, 4);
-  }
-}
-
-#endif  // POSENC_NATIVE_16
-
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // per-target include guard
+#endif  // POSENC_DECODE_DOT_16_INL_H

@@ -1,88 +1,24 @@
-// Products of a few queries with f32, f16 or bf16 rows of K and V, read in place, for code that is compiled once per
-// SIMD target. Each row has its own offset, so a paged cache needs no copy.
+// Scores of a few queries and f32, f16 or bf16 keys, multiplied in f32; for code that is compiled once per SIMD target.
 
-#if defined(POSENC_DECODE_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef POSENC_DECODE_ROWS_INL_H
-#undef POSENC_DECODE_ROWS_INL_H
+#if defined(POSENC_DECODE_DOT_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef POSENC_DECODE_DOT_INL_H
+#undef POSENC_DECODE_DOT_INL_H
 #else
-#define POSENC_DECODE_ROWS_INL_H
+#define POSENC_DECODE_DOT_INL_H
 #endif
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
+#include "attention/cpu/decode/rows-inl.h"
 #include "attention/cpu/pack-inl.h"
 #include "attention/cpu/panel-inl.h"
+#include "attention/cpu/repeat.h"
 #include "hwy/highway.h"
-#include "kernels/cpu/fetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// How many keys and values are processed at a time. A single row, which reads each only once, uses kLongStep:
-// otherwise the work before and after a step takes a tenth of the time.
-constexpr std::int64_t kDecodeStep = 64, kLongStep = 1024;
-
-// A loop with many instructions per row has few rows in flight, so it prefetches rows into the L1 cache this many
-// rows ahead. Two queries and 16,384 f16 keys then take 2.7 ms on a Neoverse V1 instead of 3.0; bf16, with half the
-// instructions per key, gains nothing.
-constexpr std::int64_t kRowsSoon = 8;
-
-// Rows at a constant distance, in bytes.
-struct EvenRows {
-  const std::byte* first;
-  std::int64_t step;
-  std::int64_t ahead;
-  HWY_INLINE std::int64_t soon() const { return kRowsSoon * step; }
-  HWY_INLINE const void* operator[](std::int64_t j) const { return first + j * step; }
-  HWY_INLINE EvenRows from(std::int64_t j) const { return {first + j * step, step, ahead}; }
-};
-
-// Where the rows of a step are. There are offsets for a multiple of eight rows: the last one is repeated.
-struct StepRows {
-  const std::byte* first;
-  const std::int64_t* offsets;  // bytes
-  std::int64_t ahead = 0;       // how far ahead to prefetch; 0: the rows are probably in a cache
-  std::int64_t even_step = 0;   // the distance of the rows if constant, not counting the repeated last one; else 0
-  HWY_INLINE std::int64_t soon() const { return kRowsSoon * even_step; }
-  HWY_INLINE const void* operator[](std::int64_t j) const { return first + offsets[j]; }
-  HWY_INLINE StepRows from(std::int64_t j) const { return {first, offsets + j, ahead, even_step}; }
-};
-// Calls visit(rows) for `count` rows, with EvenRows if possible: without a table of offsets, a loop has a quarter
-// fewer instructions, and more rows are in flight.
-template <class Visitor> HWY_INLINE void with_places(const StepRows& rows, std::int64_t count, const Visitor& visit) {
-  if (rows.even_step > 0 && count % 8 == 0) {
-    visit(EvenRows{rows.first + rows.offsets[0], rows.even_step, rows.ahead});
-  } else {
-    visit(rows);
-  }
-}
-
-// Prefetches memory some way past a row: if rows are contiguous, that is a row of a later step. On arm64 into the
-// L3 cache: a Neoverse V1 then reads 40 GB/s, but only 35 into the L2 cache, which has room for fewer lines in
-// flight.
-constexpr int kFetchTo = HWY_ARCH_ARM_A64 ? 1 : 2;
-template <std::int64_t kBytes> HWY_INLINE void fetch_later(const void* row, std::int64_t ahead) {
-  const auto at = reinterpret_cast<std::uintptr_t>(row) + static_cast<std::uintptr_t>(ahead);
-  __builtin_prefetch(reinterpret_cast<const void*>(at), 0, kFetchTo);
-  if constexpr (kBytes > 64) __builtin_prefetch(reinterpret_cast<const void*>(at + 64), 0, kFetchTo);
-  if constexpr (kBytes > 128) __builtin_prefetch(reinterpret_cast<const void*>(at + 128), 0, kFetchTo);
-  if constexpr (kBytes > 192) __builtin_prefetch(reinterpret_cast<const void*>(at + 192), 0, kFetchTo);
-}
-
-// Prefetches two lines, `soon` bytes past a row, into the L1 cache.
-HWY_INLINE void fetch_soon(const void* row, std::int64_t soon) {
-  const auto at = reinterpret_cast<std::uintptr_t>(row) + static_cast<std::uintptr_t>(soon);
-  __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 3);
-  __builtin_prefetch(reinterpret_cast<const void*>(at + 64), 0, 3);
-}
-
-// fetch_later for the given number of bytes.
-HWY_INLINE void fetch_row_later(const void* row, std::int64_t bytes, std::int64_t ahead) {
-  for (std::int64_t at = 0; at < bytes; at += 64) fetch_later<64>(static_cast<const std::byte*>(row) + at, ahead);
-}
 
 HWY_INLINE float lane_sum(VF s) { return hn::GetLane(hn::SumOfLanes(DF(), s)); }
 // The sums of four vectors.
@@ -124,12 +60,10 @@ constexpr std::int64_t kHeld = 64;
 constexpr std::int64_t kHeldLanes = static_cast<std::int64_t>(hn::MaxLanes(DF()));
 constexpr bool kHoldsQueries = !HWY_HAVE_SCALABLE && (kHeldLanes >= 8 || (kHeldLanes == 4 && !POSENC_FEW_REGISTERS));
 
-#define POSENC_EACH(DO) \
-  DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
-#define POSENC_START(i)  \
-  VF q##i = hn::Zero(d); \
+#define POSENC_LOAD_QUERY(i) \
+  VF q##i = hn::Zero(d);     \
   if constexpr ((i)*kHeldLanes < kHeld) q##i = hn::LoadU(d, q + (i)*kHeldLanes);
-#define POSENC_STEP(i)                                                    \
+#define POSENC_MULTIPLY_KEY(i)                                            \
   if constexpr ((i)*kHeldLanes < kHeld) {                                 \
     VF& sum = (i) % 2 == 0 ? even : odd;                                  \
     sum = hn::MulAdd(q##i, convert::load_as(d, k + (i)*kHeldLanes), sum); \
@@ -139,18 +73,17 @@ template <class K, bool kIsMore, class Rows> HWY_INLINE void score_held(const fl
                                                                         std::int64_t count, std::int64_t f,
                                                                         float* HWY_RESTRICT part) {
   const DF d;
-  POSENC_EACH(POSENC_START)
+  POSENC_REPEAT_16(POSENC_LOAD_QUERY)
   for (std::int64_t j = 0; j < count; ++j, part += kHeldLanes) {
     const K* HWY_RESTRICT k = static_cast<const K*>(keys[j]) + f;
     fetch_later<kHeld* static_cast<std::int64_t>(sizeof(K))>(k, keys.ahead);
     VF even = kIsMore ? hn::LoadU(d, part) : hn::Zero(d), odd = hn::Zero(d);
-    POSENC_EACH(POSENC_STEP)
+    POSENC_REPEAT_16(POSENC_MULTIPLY_KEY)
     hn::StoreU(hn::Add(even, odd), d, part);
   }
 }
-#undef POSENC_EACH
-#undef POSENC_START
-#undef POSENC_STEP
+#undef POSENC_LOAD_QUERY
+#undef POSENC_MULTIPLY_KEY
 
 // Scores of one query and at most kDecodeStep keys; there is room for three more.
 template <class K, class Rows> HWY_INLINE void score_few(const float* HWY_RESTRICT q, const Rows& keys,
@@ -346,171 +279,6 @@ template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows,
     }
     if (j < count) scores[j] = dot_1x1(q, static_cast<const K*>(keys[j]), features);
   }
-}
-
-#define POSENC_EACH(DO) \
-  DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
-#define POSENC_HALF(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
-#define POSENC_START(i) VF s##i = hn::Zero(d);
-#define POSENC_STEP(i) s##i = hn::MulAdd(w, convert::load_as(d, row + (i)*n), s##i);
-#define POSENC_END(i) hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f + (i)*n), by, s##i), d, sums + f + (i)*n);
-// sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f]. Sixteen vectors at once: with fewer, rows of 64 features would
-// be read twice, at less than half the speed.
-template <class V, class Rows> HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, const Rows& values,
-                                                        std::int64_t count, std::int64_t features, float rescale,
-                                                        float* HWY_RESTRICT sums) {
-  const DF d;
-  const std::int64_t n = lanes();
-  const VF by = hn::Set(d, rescale);
-  std::int64_t f = 0;
-  for (; f + 16 * n <= features; f += 16 * n) {
-    POSENC_EACH(POSENC_START)
-    for (std::int64_t j = 0; j < count; ++j) {
-      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
-      const VF w = hn::Set(d, weights[j]);
-      fetch_later<16 * kHeldLanes* static_cast<std::int64_t>(sizeof(V))>(row, values.ahead);
-      POSENC_EACH(POSENC_STEP)
-    }
-    POSENC_EACH(POSENC_END)
-  }
-  // with long vectors, a row has fewer
-  for (; f + 8 * n <= features; f += 8 * n) {
-    POSENC_HALF(POSENC_START)
-    for (std::int64_t j = 0; j < count; ++j) {
-      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
-      const VF w = hn::Set(d, weights[j]);
-      fetch_later<8 * kHeldLanes* static_cast<std::int64_t>(sizeof(V))>(row, values.ahead);
-      POSENC_HALF(POSENC_STEP)
-    }
-    POSENC_HALF(POSENC_END)
-  }
-  for (; f + 4 * n <= features; f += 4 * n) {
-    POSENC_START(0) POSENC_START(1) POSENC_START(2) POSENC_START(3) for (std::int64_t j = 0; j < count; ++j) {
-      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
-      const VF w = hn::Set(d, weights[j]);
-      fetch_later<4 * kHeldLanes* static_cast<std::int64_t>(sizeof(V))>(row, values.ahead);
-      POSENC_STEP(0) POSENC_STEP(1) POSENC_STEP(2) POSENC_STEP(3)
-    }
-    POSENC_END(0) POSENC_END(1) POSENC_END(2) POSENC_END(3)
-  }
-  for (; f + n <= features; f += n) {
-    VF s = hn::Zero(d);
-    for (std::int64_t j = 0; j < count; ++j) {
-      s = hn::MulAdd(hn::Set(d, weights[j]), convert::load_as(d, static_cast<const V*>(values[j]) + f), s);
-    }
-    hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f), by, s), d, sums + f);
-  }
-  for (; f < features; ++f) {
-    float s = 0;
-    for (std::int64_t j = 0; j < count; ++j) s += weights[j] * element(static_cast<const V*>(values[j])[f]);
-    sums[f] = sums[f] * rescale + s;
-  }
-}
-#undef POSENC_EACH
-#undef POSENC_HALF
-#undef POSENC_START
-#undef POSENC_STEP
-#undef POSENC_END
-
-// The same for four queries, [4, stride] weights and [4, features] sums: every value is loaded once for all of them.
-// Returns how many features were done; those past the last pair of vectors are left to add_rows. `is_first`: the
-// first call with these values, which therefore prefetches later ones.
-template <class V> HWY_INLINE std::int64_t add_rows_4(const float* HWY_RESTRICT weights, std::int64_t stride,
-                                                      const StepRows& values, std::int64_t count,
-                                                      std::int64_t features, const float* HWY_RESTRICT rescale,
-                                                      bool is_first, float* HWY_RESTRICT sums) {
-  const DF d;
-  const std::int64_t n = lanes();
-  std::int64_t f = 0;
-#if HWY_TARGET == HWY_AVX3
-  for (; f + 64 <= features; f += 64) {  // a whole row of 64 features, in 16 of 32 registers
-    __m512 s[16];
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) s[i] = _mm512_setzero_ps();
-    for (std::int64_t j = 0; j < count; ++j) {
-      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
-      fetch_later<64 * static_cast<std::int64_t>(sizeof(V))>(row, values.ahead);
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-        const __m512 x = convert::load_as(d, row + 16 * i).raw;
-#pragma GCC unroll 4
-        for (int r = 0; r < 4; ++r) {
-          s[4 * r + i] = _mm512_fmadd_ps(_mm512_set1_ps(weights[r * stride + j]), x, s[4 * r + i]);
-        }
-      }
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) {
-      float* const to = sums + i / 4 * features + f + i % 4 * 16;
-      _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_loadu_ps(to), _mm512_set1_ps(rescale[i / 4]), s[i]));
-    }
-  }
-#endif
-#if HWY_TARGET != HWY_AVX3 && !POSENC_FEW_REGISTERS
-  for (; f + 4 * n <= features; f += 4 * n) {
-    VF s00 = hn::Zero(d), s01 = s00, s02 = s00, s03 = s00, s10 = s00, s11 = s00, s12 = s00, s13 = s00;
-    VF s20 = s00, s21 = s00, s22 = s00, s23 = s00, s30 = s00, s31 = s00, s32 = s00, s33 = s00;
-    for (std::int64_t j = 0; j < count; ++j) {
-      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
-      if (is_first && f == 0 && values.ahead > 0) {
-        fetch_row_later(row, features * static_cast<std::int64_t>(sizeof(V)), values.ahead);
-      }
-      const VF a = convert::load_as(d, row), b = convert::load_as(d, row + n);
-      const VF c = convert::load_as(d, row + 2 * n), e = convert::load_as(d, row + 3 * n);
-      const VF w0 = hn::Set(d, weights[j]), w1 = hn::Set(d, weights[stride + j]);
-      s00 = hn::MulAdd(w0, a, s00), s01 = hn::MulAdd(w0, b, s01), s02 = hn::MulAdd(w0, c, s02);
-      s03 = hn::MulAdd(w0, e, s03), s10 = hn::MulAdd(w1, a, s10), s11 = hn::MulAdd(w1, b, s11);
-      s12 = hn::MulAdd(w1, c, s12), s13 = hn::MulAdd(w1, e, s13);
-      const VF w2 = hn::Set(d, weights[2 * stride + j]), w3 = hn::Set(d, weights[3 * stride + j]);
-      s20 = hn::MulAdd(w2, a, s20), s21 = hn::MulAdd(w2, b, s21), s22 = hn::MulAdd(w2, c, s22);
-      s23 = hn::MulAdd(w2, e, s23), s30 = hn::MulAdd(w3, a, s30), s31 = hn::MulAdd(w3, b, s31);
-      s32 = hn::MulAdd(w3, c, s32), s33 = hn::MulAdd(w3, e, s33);
-    }
-    const auto finish = [&](std::int64_t r, VF first, VF second, VF third, VF fourth) HWY_ATTR {
-      float* const to = sums + r * features + f;
-      const VF by = hn::Set(d, rescale[r]);
-      hn::StoreU(hn::MulAdd(hn::LoadU(d, to), by, first), d, to);
-      hn::StoreU(hn::MulAdd(hn::LoadU(d, to + n), by, second), d, to + n);
-      hn::StoreU(hn::MulAdd(hn::LoadU(d, to + 2 * n), by, third), d, to + 2 * n);
-      hn::StoreU(hn::MulAdd(hn::LoadU(d, to + 3 * n), by, fourth), d, to + 3 * n);
-    };
-    finish(0, s00, s01, s02, s03);
-    finish(1, s10, s11, s12, s13);
-    finish(2, s20, s21, s22, s23);
-    finish(3, s30, s31, s32, s33);
-  }
-#endif
-  for (; f + 2 * n <= features; f += 2 * n) {
-    VF s00 = hn::Zero(d), s01 = s00, s10 = s00, s11 = s00, s20 = s00, s21 = s00, s30 = s00, s31 = s00;
-    for (std::int64_t j = 0; j < count; ++j) {
-      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
-      if (is_first && f == 0 && values.ahead > 0) {
-        fetch_row_later(row, features * static_cast<std::int64_t>(sizeof(V)), values.ahead);
-      }
-      const VF a = convert::load_as(d, row), b = convert::load_as(d, row + n);
-      const VF w0 = hn::Set(d, weights[j]), w1 = hn::Set(d, weights[stride + j]);
-      const VF w2 = hn::Set(d, weights[2 * stride + j]), w3 = hn::Set(d, weights[3 * stride + j]);
-      s00 = hn::MulAdd(w0, a, s00);
-      s01 = hn::MulAdd(w0, b, s01);
-      s10 = hn::MulAdd(w1, a, s10);
-      s11 = hn::MulAdd(w1, b, s11);
-      s20 = hn::MulAdd(w2, a, s20);
-      s21 = hn::MulAdd(w2, b, s21);
-      s30 = hn::MulAdd(w3, a, s30);
-      s31 = hn::MulAdd(w3, b, s31);
-    }
-    const auto finish = [&](std::int64_t r, VF first, VF second) HWY_ATTR {
-      float* const to = sums + r * features + f;
-      const VF by = hn::Set(d, rescale[r]);
-      hn::StoreU(hn::MulAdd(hn::LoadU(d, to), by, first), d, to);
-      hn::StoreU(hn::MulAdd(hn::LoadU(d, to + n), by, second), d, to + n);
-    };
-    finish(0, s00, s01);
-    finish(1, s10, s11);
-    finish(2, s20, s21);
-    finish(3, s30, s31);
-  }
-  return f;
 }
 
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE

@@ -15,5 +15,7 @@ bool is_decoding(const AttentionJob& job, const ScoreBias& bias);
 
 /// Writes out (and logsumexp). Keys are split at fixed places, so results do not depend on the number of threads.
 void decode(const AttentionJob& job, const ScoreBias& bias);
+/// Takes the memory that `decode` takes at most, and does nothing else, while kernels::CountMemory is counting.
+void count_decode(const AttentionJob& job, const ScoreBias& bias);
 
 }  // namespace posenc::attend::cpu

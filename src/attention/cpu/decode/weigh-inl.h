@@ -1,0 +1,146 @@
+// The weights of a decoding step: scores, position and masks, online softmax; for code that is compiled once per SIMD target.
+
+#if defined(POSENC_DECODE_WEIGH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef POSENC_DECODE_WEIGH_INL_H
+#undef POSENC_DECODE_WEIGH_INL_H
+#else
+#define POSENC_DECODE_WEIGH_INL_H
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "attention/cpu/decode/dot-inl.h"
+#include "attention/cpu/decode/pass-inl.h"
+#include "attention/cpu/decode/rows-inl.h"
+#include "attention/cpu/exp2-inl.h"
+#include "attention/cpu/panel-inl.h"
+#include "attention/cpu/tanh-inl.h"
+#include "hwy/highway.h"
+#include "terms/all-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace posenc::attend::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Adds the term of the bias for one query to the scores of at most kDecodeStep keys, which are padded to whole vectors.
+HWY_INLINE void add_term(const AttentionJob& job, const ScoreBias& bias, const TilePlace& place,
+                         float* HWY_RESTRICT scores) {
+  HWY_ALIGN float room[kDecodeStep + kMostLanes] = {};
+  const terms::Tokens tokens = job.tokens();
+  const terms::HWY_NAMESPACE::TileContext context{job.bias, tokens, place, room, 0};
+  terms::HWY_NAMESPACE::with_tile<terms::Lanes::kKeys>(bias.tiles, context, [&](auto& tile) HWY_ATTR {
+    tile.start_row(0);
+    const std::int64_t vectors = (place.keys + lanes() - 1) / lanes();
+    const VF constant = hn::Set(DF(), tile.constant);
+    for (std::int64_t vector = 0; vector < vectors; ++vector) {
+      const VF s = load(scores, vector);
+      store(tile.is_constant() ? hn::Add(s, constant) : tile.add(0, vector, s), scores, vector);
+    }
+  });
+}
+
+// One step of the online softmax: scores become weights relative to the new row maximum. They have room for a vector
+// past the last, whose weights become 0. Returns the factor that rescales the accumulator.
+HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, SoftmaxState& state) {
+  const DF d;
+  const std::int64_t n = lanes();
+  const float none = -std::numeric_limits<float>::infinity();
+  std::fill(scores + count, scores + count + kMostLanes, none);
+  VF most = hn::Set(d, state.row_max), m1 = most, m2 = most, m3 = most;
+  std::int64_t j = 0;
+  for (; j + 4 * n <= count; j += 4 * n) {
+    most = hn::Max(most, hn::LoadU(d, scores + j));
+    m1 = hn::Max(m1, hn::LoadU(d, scores + j + n));
+    m2 = hn::Max(m2, hn::LoadU(d, scores + j + 2 * n));
+    m3 = hn::Max(m3, hn::LoadU(d, scores + j + 3 * n));
+  }
+  for (; j < count; j += n) most = hn::Max(most, hn::LoadU(d, scores + j));
+  most = hn::Max(hn::Max(most, m1), hn::Max(m2, m3));
+  const float largest = hn::GetLane(hn::MaxOfLanes(d, most));
+  const float safe = largest == none ? 0.0f : largest;
+  const VF base = hn::Set(d, safe);
+  VF total = hn::Zero(d), t1 = total, t2 = total, t3 = total;
+  const auto weigh = [&](std::int64_t at) HWY_ATTR {
+    const VF p = exp2_of_negative(d, hn::Sub(hn::LoadU(d, scores + at), base));
+    hn::StoreU(p, d, scores + at);
+    return p;
+  };
+  for (j = 0; j + 4 * n <= count; j += 4 * n) {
+    const VF p0 = weigh(j), p1 = weigh(j + n), p2 = weigh(j + 2 * n), p3 = weigh(j + 3 * n);
+    total = hn::Add(total, p0);
+    t1 = hn::Add(t1, p1);
+    t2 = hn::Add(t2, p2);
+    t3 = hn::Add(t3, p3);
+  }
+  for (; j < count; j += n) total = hn::Add(total, weigh(j));
+  total = hn::Add(hn::Add(total, t1), hn::Add(t2, t3));
+  const float rescale = hn::GetLane(exp2_of_negative(d, hn::Set(d, state.row_max - safe)));
+  state.row_max = largest;
+  state.row_sum = state.row_sum * rescale + hn::GetLane(hn::SumOfLanes(d, total));
+  return rescale;
+}
+
+// Applies softcap, bias and mask to the keys `low` to `high` of a step.
+inline void adjust_row(SplitPass& pass, std::int64_t r, const Step& step, std::int64_t low, std::int64_t high) {
+  const AttentionJob& job = pass.job;
+  const std::int64_t h = pass.head(r), i = pass.query(r), count = high - low;
+  float* const scores = step.scores(r) + (low - step.begin);
+  if (job.softcap > 0) {
+    const auto cap = static_cast<float>(job.softcap * kLog2E);
+    for (std::int64_t j = 0; j < count; j += lanes()) {
+      hn::StoreU(cap_of(DF(), hn::LoadU(DF(), scores + j), cap), DF(), scores + j);
+    }
+  }
+  add_term(job, pass.bias, {pass.run.b, h, i, 1, low, count}, scores);
+  if (job.has_masks()) {
+    for (std::int64_t j = 0; j < count; ++j) {
+      if (job.is_hidden(pass.run.b, h, i, low + j)) {
+        scores[j] = -std::numeric_limits<float>::infinity();
+      } else if (job.mask.data != nullptr) {
+        scores[j] += static_cast<float>(kLog2E * job.mask.at(pass.run.b, h, i, low + j));
+      }
+    }
+  }
+}
+
+inline void score_step(SplitPass& pass, const Step& step) {
+  const std::int64_t features = pass.job.q.features;
+  const StepRows keys = pass.k.load(pass.run.b, pass.run.g, step.begin, step.end);
+  if (pass.native.score(step, keys)) return;
+  const auto score = [&](auto kind, const StepRows& from) HWY_ATTR {
+    score_rows<decltype(kind)>(pass.q.data(), pass.rows, from, step.count(), features, step.scores(0), pass.stride);
+  };
+  if (!pass.widens_keys) {
+    with_rows(pass.k, [&](auto kind) HWY_ATTR { score(kind, keys); });
+    return;
+  }
+  std::int64_t offsets[kDecodeStep + 8] = {};
+  score(float{}, widened(pass.k, keys, step.count(), pass.wide_keys.data(), offsets));
+}
+
+// The scores of a block, and the weights that the online softmax computes from them.
+inline void weigh_block(SplitPass& pass, const KeyBlock& block) {
+  pass.each_step(block, [&](const Step& step) HWY_ATTR {
+    score_step(pass, step);
+    for (std::int64_t r = 0; r < pass.rows; ++r) {
+      const KeyRange seen = pass.visible_keys(r, step.begin, step.end);
+      for (std::int64_t at = seen.begin; pass.adjusts && at < seen.end; at += kDecodeStep) {
+        adjust_row(pass, r, step, at, std::min(at + kDecodeStep, seen.end));
+      }
+    }
+  });
+  for (std::int64_t r = 0; r < pass.rows; ++r) {
+    const KeyRange seen = pass.visible_keys(r, block.begin, block.end);
+    block.rescale[r] = 1;
+    if (seen.begin >= seen.end) continue;
+    float* const scores = block.scores + r * block.stride + (seen.begin - block.begin);
+    block.rescale[r] = online_softmax(scores, seen.end - seen.begin, block.states[r]);
+  }
+}
+
+}  // namespace posenc::attend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
