@@ -9,14 +9,10 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 
 #include "attention/cpu/panel-inl.h"
-#include "attention/cpu/score_bias.h"
 #include "attention/cpu/tiles.h"
-#include "attention/job.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -30,6 +26,8 @@ inline AlignedVector<float> floats(std::int64_t count, bool is_wanted = true) {
 struct BlockSizes {
   std::int64_t queries, keys, width, value_features;
 };
+// The width, known to compilers where vectors have a fixed length.
+template <class Products> HWY_INLINE std::int64_t width_of() { return Products::kVectors * lanes(); }
 // Large blocks, if there are enough of them for many threads. The number of threads itself must not affect a result.
 inline std::int64_t queries_of_block(const AttentionJob& job, bool by_matrix) {
   const bool has_many = job.q.batch * job.q.heads * job.q.sequence >= 16 * kLargeQueryBlock;

@@ -8,12 +8,8 @@
 #define POSENC_CONTEXTUAL_INL_H
 #endif
 
-#include <cstdint>
-
 #include "attention/cpu/block-inl.h"
 #include "attention/cpu/exp2-inl.h"
-#include "attention/cpu/panel-inl.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

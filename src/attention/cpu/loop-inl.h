@@ -25,17 +25,10 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 
-#include "attention/cpu/block-inl.h"
 #include "attention/cpu/overlap-inl.h"
-#include "attention/cpu/panel-inl.h"
 #include "attention/cpu/results-inl.h"
-#include "attention/cpu/rotate_loaded.h"
-#include "attention/cpu/softmax-inl.h"
-#include "attention/cpu/vectors-inl.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

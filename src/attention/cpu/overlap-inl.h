@@ -25,13 +25,9 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
-#include "attention/cpu/block-inl.h"
-#include "attention/cpu/panel-inl.h"
 #include "attention/cpu/softmax-inl.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

@@ -9,14 +9,10 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 
 #include "attention/cpu/panel-inl.h"
 #include "attention/cpu/rotate_loaded.h"
-#include "attention/job.h"
-#include "hwy/highway.h"
 #include "kernels/cpu/convert-inl.h"
-#include "kernels/element.h"
 #include "numerics/narrow.h"
 
 HWY_BEFORE_NAMESPACE();

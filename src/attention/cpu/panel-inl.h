@@ -9,11 +9,9 @@
 #define POSENC_PANEL_INL_H
 #endif
 
-#include <cstdint>
 #include <limits>
 
 #include "attention/cpu/repeat.h"
-#include "hwy/highway.h"
 #include "terms/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -10,21 +10,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <type_traits>
 
 #include "attention/cpu/block-inl.h"
 #include "attention/cpu/pack-inl.h"
-#include "attention/cpu/panel-inl.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Writes sums / row_sum for up to one vector of queries, as rows.
-inline void finish_rows(Block& block, std::int64_t first, std::int64_t count) {
-  const std::int64_t width = block.width, features = block.job.v.features;
+template <class Products> void finish_rows(Block& block, std::int64_t first, std::int64_t count) {
+  const std::int64_t width = width_of<Products>(), features = block.job.v.features;
   const std::int64_t panel = (first - block.begin) / width, lane = (first - block.begin) % width;
   const float* const sums = block.sums_of(panel) + lane;
   HWY_ALIGN float by[kMostLanes] = {};
@@ -45,7 +42,7 @@ template <class Products> void write_results(Block& block) {
     using T = decltype(kind);
     for (std::int64_t i = block.begin; i < block.end; ++i) {
       const std::int64_t lane = (i - block.begin) % lanes();
-      if (lane == 0) finish_rows(block, i, std::min(lanes(), block.end - i));
+      if (lane == 0) finish_rows<Products>(block, i, std::min(lanes(), block.end - i));
       const float* const row = block.results.data() + lane * features;
       T* out = block.job.out.template row<T>(block.b, block.h, i);
       std::int64_t f = 0;

@@ -9,13 +9,9 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 
-#include "attention/cpu/block-inl.h"
-#include "attention/cpu/panel-inl.h"
 #include "attention/cpu/tanh-inl.h"
 #include "attention/cpu/vectors-inl.h"
-#include "hwy/highway.h"
 #include "terms/all-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -31,10 +27,11 @@ template <class Products> HWY_INLINE VF load_score(const float* HWY_RESTRICT s, 
 // score = at(key, vector, score), and the maximum for each query.
 template <class Products, class At>
 HWY_INLINE void change_scores(Block& block, Tile& tile, float* HWY_RESTRICT tile_max, const At& at) {
+  const std::int64_t width = width_of<Products>();
   VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
   const VF by = hn::Set(DF(), tile.factor);
-  float* HWY_RESTRICT s = block.scores.data() + tile.begin * block.width;
-  for (std::int64_t j = tile.begin; j < tile.end; ++j, s += block.width) {
+  float* HWY_RESTRICT s = block.scores.data() + tile.begin * width;
+  for (std::int64_t j = tile.begin; j < tile.end; ++j, s += width) {
     const VF s0 = at(j, 0, load_score<Products>(s, 0, by));
     if constexpr (Products::kVectors == 3) {
       const VF s1 = at(j, 1, load_score<Products>(s, 1, by)), s2 = at(j, 2, load_score<Products>(s, 2, by));
@@ -54,9 +51,10 @@ HWY_INLINE void change_scores(Block& block, Tile& tile, float* HWY_RESTRICT tile
 
 // The factor, which is positive or 1, is not applied.
 template <class Products> void find_row_max(const Block& block, const Tile& tile, float* HWY_RESTRICT tile_max) {
+  const std::int64_t width = width_of<Products>();
   VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
-  const float* HWY_RESTRICT s = block.scores.data() + tile.begin * block.width;
-  for (std::int64_t j = tile.begin; j < tile.end; ++j, s += block.width) {
+  const float* HWY_RESTRICT s = block.scores.data() + tile.begin * width;
+  for (std::int64_t j = tile.begin; j < tile.end; ++j, s += width) {
     most0 = hn::Max(most0, load(s, 0));
     if constexpr (Products::kVectors == 1) continue;
     most1 = hn::Max(most1, load(s, 1));
@@ -96,7 +94,7 @@ template <class Products> float add_term(Block& block, Tile& tile, bool finds_ma
 template <class Products> void add_vector_scores(Block& block, Tile& tile, float* HWY_RESTRICT tile_max) {
   add_vectors(block, tile);
   const float* HWY_RESTRICT added = block.bias_tile.data();
-  const std::int64_t width = block.width;
+  const std::int64_t width = width_of<Products>();
   change_scores<Products>(block, tile, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
     return hn::Add(s, load(added + j * width, vector));
   });
@@ -117,7 +115,7 @@ template <class Products> void cap_scores(Block& block, Tile& tile) {
 
 // The caller's mask: added to the score; a masked score becomes −inf, whatever it was.
 template <class Products> void add_mask(Block& block, Tile& tile, float* HWY_RESTRICT tile_max) {
-  const std::int64_t width = block.width;
+  const std::int64_t width = width_of<Products>();
   for (std::int64_t i = 0; i < width; ++i) {
     for (std::int64_t j = tile.begin; j < tile.end; ++j) {
       block.bias_tile[static_cast<std::size_t>(j * width + i)] =

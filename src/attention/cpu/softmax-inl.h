@@ -7,14 +7,8 @@
 #define POSENC_SOFTMAX_INL_H
 #endif
 
-#include <cstdint>
-
-#include "attention/cpu/block-inl.h"
 #include "attention/cpu/contextual-inl.h"
-#include "attention/cpu/exp2-inl.h"
-#include "attention/cpu/panel-inl.h"
 #include "attention/cpu/scores-inl.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -31,7 +25,7 @@ template <class Products> void renew_row_max(Block& block, Products& products, s
                                              const float* HWY_RESTRICT tile_max, float constant,
                                              float* HWY_RESTRICT base) {
   const DF d;
-  const std::int64_t width = block.width;
+  const std::int64_t width = width_of<Products>();
   float* HWY_RESTRICT row_max = block.row_max.data() + panel * width;
   float* HWY_RESTRICT row_sum = block.row_sum.data() + panel * width;
   const VF shift = hn::Set(d, constant);

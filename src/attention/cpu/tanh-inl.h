@@ -8,7 +8,6 @@
 #endif
 
 #include "attention/cpu/exp2-inl.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

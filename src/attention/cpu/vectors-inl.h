@@ -8,15 +8,11 @@
 #define POSENC_VECTORS_INL_H
 #endif
 
-#include <cstdint>
 #include <limits>
 
 #include "attention/content_terms.h"
 #include "attention/cpu/block-inl.h"
 #include "attention/cpu/pack-inl.h"
-#include "attention/cpu/panel-inl.h"
-#include "attention/cpu/score_bias.h"
-#include "hwy/highway.h"
 #include "terms/distance_maps.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -9,13 +9,8 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 
 #include "attention/cpu/backward/softmax-inl.h"
-#include "attention/cpu/backward/tiles-inl.h"
-#include "attention/cpu/backward/work.h"
-#include "attention/cpu/panel-inl.h"
-#include "hwy/highway.h"
 #include "terms/all.h"
 #include "terms/terms.h"
 

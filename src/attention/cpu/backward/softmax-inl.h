@@ -7,14 +7,8 @@
 #define POSENC_BACKWARD_SOFTMAX_INL_H
 #endif
 
-#include <cstdint>
-
 #include "attention/cpu/backward/tiles-inl.h"
-#include "attention/cpu/backward/work.h"
-#include "attention/cpu/exp2-inl.h"
-#include "attention/cpu/panel-inl.h"
 #include "attention/cpu/tanh-inl.h"
-#include "hwy/highway.h"
 #include "terms/all-inl.h"
 
 HWY_BEFORE_NAMESPACE();

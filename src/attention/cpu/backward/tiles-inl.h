@@ -9,14 +9,10 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 
 #include "attention/cpu/backward/work.h"
 #include "attention/cpu/pack-inl.h"
-#include "attention/cpu/panel-inl.h"
 #include "attention/cpu/tiles.h"
-#include "attention/job.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

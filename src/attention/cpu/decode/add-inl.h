@@ -8,14 +8,7 @@
 #define POSENC_DECODE_ADD_INL_H
 #endif
 
-#include <cstdint>
-
 #include "attention/cpu/decode/dot-inl.h"
-#include "attention/cpu/decode/rows-inl.h"
-#include "attention/cpu/pack-inl.h"
-#include "attention/cpu/panel-inl.h"
-#include "attention/cpu/repeat.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

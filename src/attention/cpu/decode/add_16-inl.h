@@ -4,15 +4,9 @@
 #define POSENC_DECODE_ADD_16_INL_H
 
 #include <algorithm>
-#include <cstdint>
 #include <type_traits>
 
-#include "attention/cpu/bf16-inl.h"
-#include "attention/cpu/decode/dot-inl.h"
 #include "attention/cpu/decode/dot_16-inl.h"
-#include "attention/cpu/decode/rows-inl.h"
-#include "attention/cpu/repeat.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

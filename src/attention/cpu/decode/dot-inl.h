@@ -8,13 +8,8 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 
 #include "attention/cpu/decode/rows-inl.h"
-#include "attention/cpu/pack-inl.h"
-#include "attention/cpu/panel-inl.h"
-#include "attention/cpu/repeat.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -145,34 +140,25 @@ HWY_INLINE float dot_1x1(const float* HWY_RESTRICT q, const K* HWY_RESTRICT k, s
   return sum;
 }
 
+#define POSENC_ZERO_SUMS(r) VF s##r##0 = hn::Zero(d), s##r##1 = s##r##0;
+#define POSENC_MULTIPLY_QUERY(r)                                              \
+  {                                                                           \
+    const VF x = hn::LoadU(d, q + (r)*features + f);                          \
+    s##r##0 = hn::MulAdd(x, a, s##r##0), s##r##1 = hn::MulAdd(x, b, s##r##1); \
+  }
+#define POSENC_STORE_SUMS(r) out[(r)*out_stride] = lane_sum(s##r##0), out[(r)*out_stride + 1] = lane_sum(s##r##1);
 // Four queries (rows of q) and two keys: every key is loaded and widened once for four products.
 template <class K> HWY_INLINE void dot_4x2(const float* HWY_RESTRICT q, const K* HWY_RESTRICT k0,
                                            const K* HWY_RESTRICT k1, std::int64_t features, float* HWY_RESTRICT out,
                                            std::int64_t out_stride) {
   const DF d;
-  VF s00 = hn::Zero(d), s01 = s00, s10 = s00, s11 = s00, s20 = s00, s21 = s00, s30 = s00, s31 = s00;
+  POSENC_REPEAT_4(POSENC_ZERO_SUMS)
   std::int64_t f = 0;
   for (; f + lanes() <= features; f += lanes()) {
     const VF a = convert::load_as(d, k0 + f), b = convert::load_as(d, k1 + f);
-    const VF x0 = hn::LoadU(d, q + f), x1 = hn::LoadU(d, q + features + f);
-    const VF x2 = hn::LoadU(d, q + 2 * features + f), x3 = hn::LoadU(d, q + 3 * features + f);
-    s00 = hn::MulAdd(x0, a, s00);
-    s01 = hn::MulAdd(x0, b, s01);
-    s10 = hn::MulAdd(x1, a, s10);
-    s11 = hn::MulAdd(x1, b, s11);
-    s20 = hn::MulAdd(x2, a, s20);
-    s21 = hn::MulAdd(x2, b, s21);
-    s30 = hn::MulAdd(x3, a, s30);
-    s31 = hn::MulAdd(x3, b, s31);
+    POSENC_REPEAT_4(POSENC_MULTIPLY_QUERY)
   }
-  out[0] = lane_sum(s00);
-  out[1] = lane_sum(s01);
-  out[out_stride] = lane_sum(s10);
-  out[out_stride + 1] = lane_sum(s11);
-  out[2 * out_stride] = lane_sum(s20);
-  out[2 * out_stride + 1] = lane_sum(s21);
-  out[3 * out_stride] = lane_sum(s30);
-  out[3 * out_stride + 1] = lane_sum(s31);
+  POSENC_REPEAT_4(POSENC_STORE_SUMS)
   for (; f < features; ++f) {
     for (std::int64_t r = 0; r < 4; ++r) {
       out[r * out_stride] += q[r * features + f] * element(k0[f]);
@@ -180,6 +166,9 @@ template <class K> HWY_INLINE void dot_4x2(const float* HWY_RESTRICT q, const K*
     }
   }
 }
+#undef POSENC_ZERO_SUMS
+#undef POSENC_MULTIPLY_QUERY
+#undef POSENC_STORE_SUMS
 
 #if HWY_TARGET == HWY_AVX3
 // Four queries and four keys, features a multiple of 16.
@@ -205,9 +194,15 @@ template <class K> HWY_INLINE void dot_4x4(const float* HWY_RESTRICT q, const St
   _mm_storeu_ps(out + 2 * out_stride, _mm512_extractf32x4_ps(sums, 2));
   _mm_storeu_ps(out + 3 * out_stride, _mm512_extractf32x4_ps(sums, 3));
 }
-#endif
-
-#if HWY_TARGET != HWY_AVX3 && !POSENC_FEW_REGISTERS
+#elif !POSENC_FEW_REGISTERS
+#define POSENC_ZERO_SUMS(r) VF s##r##0 = hn::Zero(d), s##r##1 = s##r##0, s##r##2 = s##r##0, s##r##3 = s##r##0;
+#define POSENC_MULTIPLY_QUERY(r)                                              \
+  {                                                                           \
+    const VF x = hn::LoadU(d, q + (r)*features + f);                          \
+    s##r##0 = hn::MulAdd(x, a, s##r##0), s##r##1 = hn::MulAdd(x, b, s##r##1); \
+    s##r##2 = hn::MulAdd(x, c, s##r##2), s##r##3 = hn::MulAdd(x, e, s##r##3); \
+  }
+#define POSENC_STORE_SUMS(r) store_sums(s##r##0, s##r##1, s##r##2, s##r##3, out + (r)*out_stride);
 // Four queries and four keys, features a multiple of a vector: 16 sums, as many as four pipes with a latency of four
 // cycles can hold.
 template <class K> HWY_INLINE void dot_4x4(const float* HWY_RESTRICT q, const StepRows& keys, std::int64_t j,
@@ -217,25 +212,17 @@ template <class K> HWY_INLINE void dot_4x4(const float* HWY_RESTRICT q, const St
   const K* HWY_RESTRICT k1 = static_cast<const K*>(keys[j + 1]);
   const K* HWY_RESTRICT k2 = static_cast<const K*>(keys[j + 2]);
   const K* HWY_RESTRICT k3 = static_cast<const K*>(keys[j + 3]);
-  VF s00 = hn::Zero(d), s01 = s00, s02 = s00, s03 = s00, s10 = s00, s11 = s00, s12 = s00, s13 = s00;
-  VF s20 = s00, s21 = s00, s22 = s00, s23 = s00, s30 = s00, s31 = s00, s32 = s00, s33 = s00;
+  POSENC_REPEAT_4(POSENC_ZERO_SUMS)
   for (std::int64_t f = 0; f < features; f += lanes()) {
     const VF a = convert::load_as(d, k0 + f), b = convert::load_as(d, k1 + f);
     const VF c = convert::load_as(d, k2 + f), e = convert::load_as(d, k3 + f);
-    const VF x0 = hn::LoadU(d, q + f), x1 = hn::LoadU(d, q + features + f);
-    s00 = hn::MulAdd(x0, a, s00), s01 = hn::MulAdd(x0, b, s01), s02 = hn::MulAdd(x0, c, s02);
-    s03 = hn::MulAdd(x0, e, s03), s10 = hn::MulAdd(x1, a, s10), s11 = hn::MulAdd(x1, b, s11);
-    s12 = hn::MulAdd(x1, c, s12), s13 = hn::MulAdd(x1, e, s13);
-    const VF x2 = hn::LoadU(d, q + 2 * features + f), x3 = hn::LoadU(d, q + 3 * features + f);
-    s20 = hn::MulAdd(x2, a, s20), s21 = hn::MulAdd(x2, b, s21), s22 = hn::MulAdd(x2, c, s22);
-    s23 = hn::MulAdd(x2, e, s23), s30 = hn::MulAdd(x3, a, s30), s31 = hn::MulAdd(x3, b, s31);
-    s32 = hn::MulAdd(x3, c, s32), s33 = hn::MulAdd(x3, e, s33);
+    POSENC_REPEAT_4(POSENC_MULTIPLY_QUERY)
   }
-  store_sums(s00, s01, s02, s03, out);
-  store_sums(s10, s11, s12, s13, out + out_stride);
-  store_sums(s20, s21, s22, s23, out + 2 * out_stride);
-  store_sums(s30, s31, s32, s33, out + 3 * out_stride);
+  POSENC_REPEAT_4(POSENC_STORE_SUMS)
 }
+#undef POSENC_ZERO_SUMS
+#undef POSENC_MULTIPLY_QUERY
+#undef POSENC_STORE_SUMS
 #endif
 
 // scores[row, key] of `rows` queries and `count` keys.

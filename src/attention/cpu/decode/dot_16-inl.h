@@ -10,13 +10,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "attention/cpu/bf16-inl.h"
 #include "attention/cpu/decode/dot-inl.h"
-#include "attention/cpu/decode/rows-inl.h"
-#include "attention/cpu/repeat.h"
-#include "hwy/highway.h"
 #include "kernels/cpu/machine.h"
 
 HWY_BEFORE_NAMESPACE();

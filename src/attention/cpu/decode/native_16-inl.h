@@ -10,16 +10,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 
 #include "attention/cpu/decode/rows-inl.h"
 #include "attention/cpu/decode/split.h"
-#include "attention/job.h"
-#include "hwy/highway.h"
 #include "kernels/cpu/native_16-inl.h"
 #if POSENC_NATIVE_16
 #include "attention/cpu/decode/add_16-inl.h"
-#include "attention/cpu/decode/dot_16-inl.h"
 #endif
 
 HWY_BEFORE_NAMESPACE();

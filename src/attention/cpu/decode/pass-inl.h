@@ -8,18 +8,10 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 #include <variant>
 
 #include "attention/cpu/decode/native_16-inl.h"
-#include "attention/cpu/decode/rows-inl.h"
-#include "attention/cpu/decode/split.h"
-#include "attention/cpu/pack-inl.h"
-#include "attention/cpu/panel-inl.h"
-#include "attention/cpu/rotate_loaded.h"
 #include "attention/cpu/score_bias.h"
-#include "attention/job.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

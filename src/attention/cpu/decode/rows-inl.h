@@ -10,11 +10,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 
 #include "attention/cpu/pack-inl.h"
-#include "attention/job.h"
-#include "hwy/highway.h"
 #include "kernels/cpu/fetch.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -8,13 +8,9 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 
 #include "attention/cpu/decode/add-inl.h"
 #include "attention/cpu/decode/pass-inl.h"
-#include "attention/cpu/decode/rows-inl.h"
-#include "attention/cpu/panel-inl.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

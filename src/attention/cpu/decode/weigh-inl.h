@@ -8,16 +8,11 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 
 #include "attention/cpu/decode/dot-inl.h"
 #include "attention/cpu/decode/pass-inl.h"
-#include "attention/cpu/decode/rows-inl.h"
-#include "attention/cpu/exp2-inl.h"
-#include "attention/cpu/panel-inl.h"
 #include "attention/cpu/tanh-inl.h"
-#include "hwy/highway.h"
 #include "terms/all-inl.h"
 
 HWY_BEFORE_NAMESPACE();

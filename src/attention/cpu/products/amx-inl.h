@@ -5,20 +5,12 @@
 #define POSENC_AMX_INL_H
 
 #include <algorithm>
-#include <cstdint>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
-#include "attention/cpu/block-inl.h"
-#include "attention/cpu/pack-inl.h"
-#include "attention/cpu/panel-inl.h"
-#include "attention/cpu/products/amx_pack-inl.h"
 #include "attention/cpu/products/amx_tiles-inl.h"
 #include "attention/cpu/products/amx_weights-inl.h"
-#include "attention/cpu/products/planes-inl.h"
-#include "hwy/highway.h"
-#include "kernels/cpu/convert-inl.h"
 #include "terms/all-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -5,15 +5,10 @@
 #define POSENC_AMX_PACK_INL_H
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
-#include "attention/cpu/pack-inl.h"
 #include "attention/cpu/products/planes-inl.h"
-#include "attention/cpu/tiles.h"
-#include "attention/job.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -35,13 +30,12 @@ constexpr std::int64_t kTileRows = 16;
 // The operands of planes-inl.h as AMX takes them.
 struct AmxUnit {
   static constexpr std::int64_t kRows = 32, kDepth = 32, kPair = 2;
-  static constexpr int kVectors = 1;
   static constexpr std::int64_t kValueBlocks = 2;  // values wait for their product while the next are packed
   static constexpr std::int64_t kMostKeptBytes = 1 << 20;
-  // The queries of a panel: as many as a tile has rows. With 64 keys of 64 features, everything that the tiles of a
+  // The queries of a panel are as many as a tile has rows. With 64 keys of 64 features, everything that the tiles of a
   // panel read and write then fits in the L1 cache. With more features it cannot, and the sums, which are read and
   // written for every block of keys, matter more.
-  static constexpr std::int64_t width() { return kTileRows; }
+  static constexpr int kVectors = 1;
   static std::int64_t keys_of_block(std::int64_t features) { return features <= 64 ? 64 : kKeyBlock; }
 
   // A row of f32 as 32 bf16 in one plane or two, padded with zeros.

@@ -6,11 +6,8 @@
 #define POSENC_AMX_TILES_INL_H
 
 #include <algorithm>
-#include <cstdint>
 
 #include "attention/cpu/products/amx_pack-inl.h"
-#include "attention/cpu/products/planes-inl.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 
 #include "attention/cpu/products/amx_pack-inl.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

@@ -6,16 +6,8 @@
 #define POSENC_BFMMLA_INL_H
 
 #include <algorithm>
-#include <cstdint>
 
-#include "attention/cpu/bf16-inl.h"
-#include "attention/cpu/block-inl.h"
-#include "attention/cpu/panel-inl.h"
 #include "attention/cpu/products/bfmmla_pack-inl.h"
-#include "attention/cpu/products/planes-inl.h"
-#include "attention/cpu/tiles.h"
-#include "attention/job.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {

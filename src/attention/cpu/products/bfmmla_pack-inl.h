@@ -4,15 +4,10 @@
 #define POSENC_BFMMLA_PACK_INL_H
 
 #include <algorithm>
-#include <cstdint>
 #include <type_traits>
 
 #include "attention/cpu/bf16-inl.h"
-#include "attention/cpu/panel-inl.h"
 #include "attention/cpu/products/planes-inl.h"
-#include "attention/cpu/tiles.h"
-#include "attention/job.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -41,7 +36,6 @@ struct BfmmlaUnit {
   static constexpr int kVectors = 3;
   static constexpr std::int64_t kValueBlocks = 1, kMostKeptBytes = 2 << 20;
   static std::int64_t keys_of_block(std::int64_t /*features*/) { return kKeyBlock; }
-  static std::int64_t width() { return kColumns; }
 
   // Rows of f32 as columns or rows of an operand whose steps are `step` elements apart: out[k / 4 · step + row · 4 + k
   // mod 4].

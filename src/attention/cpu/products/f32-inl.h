@@ -8,15 +8,10 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
 
-#include "attention/cpu/block-inl.h"
 #include "attention/cpu/exp2-inl.h"
-#include "attention/cpu/pack-inl.h"
-#include "attention/cpu/panel-inl.h"
 #include "attention/cpu/vectors-inl.h"
-#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -89,7 +84,7 @@ struct F32Products {
 
   void weigh(Block& block, const Tile& tile, const float* HWY_RESTRICT base) {
     const DF d;
-    const std::int64_t width = block.width;
+    const std::int64_t width = panel_width();
     float* HWY_RESTRICT row_sum = block.row_sum.data() + tile.panel * width;
     const VF x0 = load(base, 0), x1 = load(base, 1), x2 = load(base, 2);
     VF t0 = hn::Zero(d), t1 = t0, t2 = t0;

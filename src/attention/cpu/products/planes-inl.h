@@ -19,15 +19,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "attention/cpu/block-inl.h"
 #include "attention/cpu/pack-inl.h"
-#include "attention/cpu/panel-inl.h"
-#include "attention/cpu/rotate_loaded.h"
-#include "hwy/highway.h"
 #include "kernels/cpu/machine.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -105,8 +101,8 @@ template <class Unit> struct PlaneProducts {
            kernels::cpu::machine_multiplies_bf16_matrices();
   }
   static BlockSizes sizes_of(const AttentionJob& job) {
-    return {queries_of_block(job, true), Unit::keys_of_block(std::max(job.q.features, job.v.features)), Unit::width(),
-            (job.v.features + Unit::kRows - 1) / Unit::kRows * Unit::kRows};
+    return {queries_of_block(job, true), Unit::keys_of_block(std::max(job.q.features, job.v.features)),
+            width_of<Unit>(), (job.v.features + Unit::kRows - 1) / Unit::kRows * Unit::kRows};
   }
   PlaneProducts(const Block& block, bool keeps_keys)
       : keys(block.keys),
