@@ -108,7 +108,6 @@ inline void weigh_16(float* HWY_RESTRICT scores, float factor, const float* HWY_
 // Features whose lower plane is not 0, in whole steps of a product: for bf16, the rotated ones.
 struct FeatureRange {
   std::int64_t begin = 0, end = 0;
-  FeatureRange() = default;
   FeatureRange(DataType type, const RowRotation& rotation, std::int64_t depth) : end(depth) {
     if (type != DataType::kBF16 || rotation.cos_sin == nullptr || rotation.pairs == 0) return;
     begin = rotation.first / BfmmlaUnit::kDepth * BfmmlaUnit::kDepth;

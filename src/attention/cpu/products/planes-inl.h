@@ -1,6 +1,6 @@
-// What the products of attention in bf16 have in common, whatever matrix unit computes them, with sums in f32; for code that
-// is compiled once per SIMD target. S = Q Kᵀ and P V are computed as their transposes, K Qᵀ and Vᵀ Pᵀ, so that the rows of a
-// product are keys or features and its columns are the queries of a panel, and the online softmax is that of f32.
+// What the products of attention in bf16 have in common, whatever matrix unit computes them, with sums in f32. S = Q Kᵀ and
+// P V are computed as their transposes, K Qᵀ and Vᵀ Pᵀ, so that the rows of a product are keys or features and its columns are
+// the queries of a panel, and the online softmax is that of f32.
 //
 // A number that is not a bf16 (f16, rotated, or a weight) is the sum of two planes, its upper part and the remainder.
 // All their products are added except that of the two lower planes. Error: a weight is within 2^-15 of its value; a
@@ -10,12 +10,8 @@
 //   left operand    [depth / kDepth, kRows, kDepth]: a group of keys, or of features
 //   right operand   [depth / kPair, panel width, kPair]: the queries of a panel, or their weights
 
-#if defined(POSENC_PLANES_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef POSENC_PLANES_INL_H
-#undef POSENC_PLANES_INL_H
-#else
+#ifndef POSENC_PLANES_INL_H  // compiled for a single SIMD target, which has the unit
 #define POSENC_PLANES_INL_H
-#endif
 
 #include <algorithm>
 #include <bit>
@@ -262,4 +258,4 @@ template <class Unit> struct PlaneProducts {
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // per-target include guard
+#endif  // POSENC_PLANES_INL_H
