@@ -134,7 +134,7 @@ Shape shape_from_json(const Json& json) {
   shape.longest = integer(json, "longest");
   shape.random_positions = integer(json, "random_positions");
   const Json rope = Json::Object{{"scheme", "rope"}, {"scaling", member(json, "scaling")}};
-  shape.scaling = std::get<Rope>(scheme_from_json(dump_json(rope))).scaling;
+  shape.scaling = *std::get<Rope>(scheme_from_json(dump_json(rope))).scaling;
   check(shape);
   return shape;
 }

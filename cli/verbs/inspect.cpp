@@ -160,7 +160,7 @@ void add_rope_rows(FactRows& rows, const Rope& rope, const TrainedWaves& form, c
     for (const std::int64_t section : rope.sections) text += fmt::format("{}{}", text.empty() ? "" : " + ", section);
     rows.emplace_back("axes", fmt::format("{} pairs, {}", text, choice_name(rope.section_order)));
   }
-  rows.emplace_back("scaling", scaling_text(rope.scaling));
+  rows.emplace_back("scaling", scaling_text(*rope.scaling));
   rows.emplace_back("magnitude", six_digits(form.magnitude));
   rows.emplace_back("wavelengths", waves_text(form, model));
 }
