@@ -61,7 +61,7 @@ def _bound(text: str, table: Optional[torch.Tensor]) -> Form | None:
                    weights=table.detach())
 
 
-_VALUES = tuple(name for name, kind, _ in _posenc.options() if kind in VALUES)
+_VALUES = (*(name for name, kind, _ in _posenc.options() if kind in VALUES), "packed", "packed_keys")
 
 
 def _option(value: Any) -> str:
@@ -298,7 +298,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form | Sc
     """softmax(scale · q·kᵀ + bias) · v, differentiable in q, k, v, the trained `table` of a bias and the sinks.
 
     Arguments as posenc.attention; form may be a scheme, which is then prepared and cached.
-    values: the options of posenc.attention that are not arrays: causal, window, scale, softcap, temperature …
+    values: the options of posenc.attention that are not arrays: causal, window, scale, softcap, temperature …; and packed and
+    packed_keys, the lengths of sequences, as lists.
     """
     if mask is not None and mask.requires_grad:
         raise NotImplementedError("attention: a mask has no gradient; pass mask.detach(), or a bias with its table")

@@ -205,6 +205,16 @@ class AgainstTorch(unittest.TestCase):
         q, k, v = (torch.randn(1, 2, 10, 4, dtype=torch.float64) for _ in range(3))
         self.assertLess((pt.attention(q, k, v, causal=True) - attended(q, k, v, 0, True, 0.5)).abs().max().item(), 1e-14)
 
+    def test_packed_sequences(self):
+        q, k, v = (torch.randn(1, 2, 10, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+        apart = torch.cat([pt.attention(*(x[:, :, at] for x in (q, k, v)), YARN, causal=True) for at in (slice(0, 3), slice(3, 10))], 2)
+        packed = pt.attention(q, k, v, YARN, causal=True, packed=[3, 7])
+        self.assertTrue(torch.equal(packed, apart))
+        for one, other in zip(torch.autograd.grad(packed.sum(), (q, k, v)), torch.autograd.grad(apart.sum(), (q, k, v))):
+            self.assertTrue(torch.equal(one, other))
+        with self.assertRaisesRegex(ValueError, "sum to 9"):
+            pt.attention(q, k, v, YARN, packed=[3, 6])
+
     def test_rotated_q_and_k_are_rounded_where_asked(self):
         rope = posenc.Rope(dims=16)
         q, k, v = (3 * torch.randn(1, 2, 48, 16) for _ in range(3))
