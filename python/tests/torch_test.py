@@ -206,7 +206,7 @@ class AgainstTorch(unittest.TestCase):
         self.assertLess((pt.attention(q, k, v, causal=True) - attended(q, k, v, 0, True, 0.5)).abs().max().item(), 1e-14)
 
     def test_packed_sequences(self):
-        q, k, v = (torch.randn(1, 2, 10, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+        q, k, v = (torch.randn(1, 2, 10, 8, dtype=torch.float64, requires_grad=True) for _ in range(3))
         apart = torch.cat([pt.attention(*(x[:, :, at] for x in (q, k, v)), YARN, causal=True) for at in (slice(0, 3), slice(3, 10))], 2)
         packed = pt.attention(q, k, v, YARN, causal=True, packed=[3, 7])
         self.assertTrue(torch.equal(packed, apart))
