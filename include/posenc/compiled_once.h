@@ -43,11 +43,11 @@ template <class T> class Boxed {
 };
 
 /// A std::variant: std::visit, std::get and std::get_if work on it as on any.
-template <class... Kinds> struct OneOf : std::variant<Kinds...> {
+template <class Variant> struct OneOf : Variant {
   OneOf() noexcept;
   template <class S>
-  requires kIsAlternative<S, std::variant<Kinds...>> OneOf(S value)  // NOLINT(google-explicit-constructor)
-      : std::variant<Kinds...>(std::move(value)) {}
+  requires kIsAlternative<S, Variant> OneOf(S value)  // NOLINT(google-explicit-constructor): as std::variant's
+      : Variant(std::move(value)) {}
   OneOf(const OneOf& other);
   OneOf(OneOf&& other) noexcept;
   OneOf& operator=(const OneOf& other);

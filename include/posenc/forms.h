@@ -93,7 +93,7 @@ struct Lines {
 };
 
 /// What an addition adds.
-using AdditionSource = OneOf<Waves, Rows, Lines>;
+using AdditionSource = OneOf<std::variant<Waves, Rows, Lines>>;
 
 /// The form of a scheme that adds a vector to every token.
 struct Addition {
@@ -199,7 +199,10 @@ Rotation for_keys(const Rotation& rotation);
 Rotation between(const Rotation& from, const Rotation& to);
 
 /// The one list of terms, which are what a bias can add. A kind is a struct in posenc/terms/ and a folder of src/terms/.
-using BiasSource = OneOf<Slopes, DistanceTable, DistanceVectors, DistanceRatios, GateSums, CountedGates>;
+using BiasTerms = std::variant<Slopes, DistanceTable, DistanceVectors, DistanceRatios, GateSums, CountedGates>;
+
+/// What a bias adds.
+using BiasSource = OneOf<BiasTerms>;
 
 /// The form of a scheme that adds a number to every attention score, usually a function of the distance between key and
 /// query. It is added after scaling and before the softmax. Which keys a query attends to is up to the mask, not the bias.
@@ -253,7 +256,7 @@ struct Nothing {
 };
 
 /// What `prepare` turns a scheme into, and all that kernels know about it.
-using Form = OneOf<Nothing, Addition, Rotation, Bias>;
+using Form = OneOf<std::variant<Nothing, Addition, Rotation, Bias>>;
 
 /// Replaces the trained table that the form reads by another one; nothing is recomputed. `key_weights` replaces the
 /// vectors multiplied with keys, if the form has them (DeBERTa), and `value_weights` those added to values; tables passed

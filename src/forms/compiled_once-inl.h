@@ -20,11 +20,11 @@ template <class T> T& Boxed<T>::operator*() {
 template <class T> const T* Boxed<T>::operator->() const noexcept { return &**this; }
 template <class T> bool Boxed<T>::operator==(const Boxed& other) const { return **this == *other; }
 
-template <class... Kinds> OneOf<Kinds...>::OneOf() noexcept = default;
-template <class... Kinds> OneOf<Kinds...>::OneOf(const OneOf& other) = default;
-template <class... Kinds> OneOf<Kinds...>::OneOf(OneOf&& other) noexcept = default;
-template <class... Kinds> OneOf<Kinds...>& OneOf<Kinds...>::operator=(const OneOf& other) = default;
-template <class... Kinds> OneOf<Kinds...>& OneOf<Kinds...>::operator=(OneOf&& other) noexcept = default;
-template <class... Kinds> OneOf<Kinds...>::~OneOf() = default;
+template <class Variant> OneOf<Variant>::OneOf() noexcept = default;
+template <class Variant> OneOf<Variant>::OneOf(const OneOf& other) = default;
+template <class Variant> OneOf<Variant>::OneOf(OneOf&& other) noexcept = default;
+template <class Variant> OneOf<Variant>& OneOf<Variant>::operator=(const OneOf& other) = default;
+template <class Variant> OneOf<Variant>& OneOf<Variant>::operator=(OneOf&& other) noexcept = default;
+template <class Variant> OneOf<Variant>::~OneOf() = default;
 
 }  // namespace posenc

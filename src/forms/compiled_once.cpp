@@ -12,9 +12,9 @@ struct SharedNumbers {
 };
 
 template class Boxed<SharedNumbers>;
-template struct OneOf<Waves, Rows, Lines>;
-template struct OneOf<Slopes, DistanceTable, DistanceVectors, DistanceRatios, GateSums, CountedGates>;
-template struct OneOf<Nothing, Addition, Rotation, Bias>;
+template struct OneOf<AdditionSource::variant>;
+template struct OneOf<BiasTerms>;
+template struct OneOf<Form::variant>;
 
 namespace {
 
