@@ -149,7 +149,7 @@ struct Consumer {
       multiply_shared(s, a + of_q, b + of_k, keep || kk > 0);
     }
     if constexpr (kSlopesByProduct) {
-      multiply_registers_along(s, features, descriptor(POSENC_AT(columns, 0), 16));
+      multiply_registers<0>(s, features, descriptor(POSENC_AT(columns, 0), 16));
     }
     products_commit();
   }

@@ -192,39 +192,25 @@ __device__ __forceinline__ void multiply_shared_first(float (&sum)[32], std::uin
       : POSENC_NEW_8(sum, 0), POSENC_NEW_8(sum, 8), POSENC_NEW_8(sum, 16), POSENC_NEW_8(sum, 24)
       : "r"(a), "r"(b), "n"(kAcross));
 }
-/// sum[64 × N] += A[64 × 16] B[16 × N]; A in registers, B in shared memory, contiguous along N ("transposed").
+/// sum[64 × N] += A[64 × 16] B[16 × N]; A in registers, B in shared memory; kAcross: contiguous along N ("transposed"), else along
+/// the 16.
+template <int kAcross = 1>
 __device__ __forceinline__ void multiply_registers(float (&sum)[64], const std::uint32_t* a, std::uint32_t b) {
   asm volatile(
       "{\n .reg .b64 b;\n mov.b64 b, {%68, 0x40000040};\n"
       " wgmma.mma_async.sync.aligned.m64n128k16.f32." POSENC_TYPES " {" POSENC_R64 "}, {%64, %65, %66, %67}, b, 1, 1, "
-      "1, 1;\n}\n"
+      "1, %69;\n}\n"
       : POSENC_32(sum, 0), POSENC_32(sum, 32)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "n"(kAcross));
 }
-/// The same with B contiguous along the 16.
-__device__ __forceinline__ void multiply_registers_along(float (&sum)[64], const std::uint32_t* a, std::uint32_t b) {
-  asm volatile(
-      "{\n .reg .b64 b;\n mov.b64 b, {%68, 0x40000040};\n"
-      " wgmma.mma_async.sync.aligned.m64n128k16.f32." POSENC_TYPES " {" POSENC_R64 "}, {%64, %65, %66, %67}, b, 1, 1, "
-      "1, 0;\n}\n"
-      : POSENC_32(sum, 0), POSENC_32(sum, 32)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b));
-}
-__device__ __forceinline__ void multiply_registers_along(float (&sum)[32], const std::uint32_t* a, std::uint32_t b) {
-  asm volatile(
-      "{\n .reg .b64 b;\n mov.b64 b, {%36, 0x40000040};\n"
-      " wgmma.mma_async.sync.aligned.m64n64k16.f32." POSENC_TYPES " {" POSENC_R32 "}, {%32, %33, %34, %35}, b, 1, 1, "
-      "1, 0;\n}\n"
-      : POSENC_32(sum, 0)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b));
-}
+template <int kAcross = 1>
 __device__ __forceinline__ void multiply_registers(float (&sum)[32], const std::uint32_t* a, std::uint32_t b) {
   asm volatile(
       "{\n .reg .b64 b;\n mov.b64 b, {%36, 0x40000040};\n"
       " wgmma.mma_async.sync.aligned.m64n64k16.f32." POSENC_TYPES " {" POSENC_R32 "}, {%32, %33, %34, %35}, b, 1, 1, "
-      "1, 1;\n}\n"
+      "1, %37;\n}\n"
       : POSENC_32(sum, 0)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "n"(kAcross));
 }
 // clang-format on
 
