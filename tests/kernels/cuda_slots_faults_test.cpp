@@ -21,7 +21,7 @@ using tests::random_values;
 constexpr std::int64_t kPage = 16;
 
 // Slots past the end skip their tokens, and the next wait says so. Nothing around the cache is written.
-template <class T> void expect_no_wild_write(std::int64_t features, std::string_view kernel) {
+template <class T> void expect_no_wild_write(std::int64_t features, [[maybe_unused]] std::string_view kernel) {
   constexpr std::int64_t kPages = 4, kHeads = 2, kGuard = 1 << 20;
   const std::int64_t row = kHeads * features, tokens = 6;
   const std::int64_t size = kPages * kPage * row;
