@@ -176,7 +176,14 @@ set_up() {
   packages=()
   for need in "${missing[@]}"; do
     mapfile -t -O "${#packages[@]}" packages < <(packages_for "$need")
-    [[ -n $(packages_for "$need") ]] || { say "not found, and this release has no package of it: $(name_of "$need")" && return 1; }
+    [[ -z $(packages_for "$need") ]] || continue
+    # Without a network, apt-get update only warns, and no package is known.
+    if grep -q '^[WE]: Failed to fetch' "$root/build/install.log"; then
+      say "apt-get could not reach Debian's archive (no network?), so these cannot be installed: ${names[*]}. The whole log: build/install.log"
+    else
+      say "not found, and this release has no package of it: $(name_of "$need")"
+    fi
+    return 1
   done
   ((${#packages[@]} == 0)) || install_packages "${packages[@]}" || return
   packages=()

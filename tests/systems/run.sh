@@ -51,6 +51,17 @@ inside() {
   "$bare" run "$folder" env HOME=$newcomer bash -c 'cd ~/posenc && exec "$@"' -- "$@" </dev/null
 }
 
+# refuses_offline FOLDER: without a network, ./run says so in one line and stops.
+refuses_offline() {
+  local said
+  if said=$(unshare --net "$bare" run "$1" env HOME=$newcomer bash -c 'cd ~/posenc && exec ./run list' </dev/null 2>&1); then
+    echo "it went on without a network: $said"
+    return 1
+  fi
+  echo "$said"
+  [[ $said == "posenc: apt-get could not reach Debian's archive"* && $said != *$'\n'* ]]
+}
+
 # leave_out NAME REASON
 leave_out() {
   skipped=$((skipped + 1))
@@ -78,6 +89,7 @@ for suite in "${suites[@]}"; do
   mkdir -p "$logs"
   step "$suite: bare system" "$logs/make.log" make_system "$suite" "$folder" || continue
   if [[ " $steps " == *" run "* ]]; then
+    step "$suite: no network" "$logs/offline.log" refuses_offline "$folder" || true
     step "$suite: ./run list" "$logs/run.log" inside "$folder" ./run list || true
   fi
   if [[ " $steps " == *" install "* ]]; then
