@@ -33,7 +33,8 @@ struct AttentionOptions {
   std::optional<Positions> query_positions = {}, key_positions = {};
   bool keys_are_rotated = false, rounds_rotated = false;
 
-  std::span<const std::int64_t> query_lengths = {}, key_lengths = {}, packed = {}, packed_keys = {}, key_mask = {};
+  std::span<const std::int64_t> query_lengths = {}, key_lengths = {}, packed = {}, packed_keys = {}, key_mask = {},
+                                spans = {};
   std::span<const std::int32_t> block_table = {}, device_key_lengths = {}, device_block_table = {};
 
   bool is_repeatable = false;
@@ -48,7 +49,7 @@ struct AttentionOptions {
     visit("causal", &Self::causal, "a query attends to no key after its own token");
     visit("keys_are_rotated", &Self::keys_are_rotated,
           "k was rotated before (a cache of rotated keys), so only q is");
-    visit("window", &Self::window, "n: a query attends only to keys less than n tokens away; 0: no limit");
+    visit("window", &Self::window, "n: a query attends only to keys less than n positions away; 0: no limit");
     visit("scale", &Self::scale, "multiplies q·k; unset: 1/√features (T5 needs 1)");
     visit("query_positions", &Self::query_positions,
           "unset: 0, 1, 2 … in each sequence, with the queries at its end");
@@ -80,6 +81,8 @@ struct AttentionOptions {
           "the order of the axes of out, q, k, v and their gradients; unset: heads before sequence");
     visit("device_key_lengths", &Self::device_key_lengths, "key_lengths in GPU memory, read when the kernels run");
     visit("device_block_table", &Self::device_block_table, "block_table in GPU memory, read when the kernels run");
+    visit("spans", &Self::spans,
+          "[batch, keys]: equal neighbours other than 0 are a span, whose tokens all attend to each other (images)");
   }
 };
 

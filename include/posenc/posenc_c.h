@@ -245,7 +245,7 @@ typedef struct {
   const posenc_form* position; /* a rotation (q and k are rotated as they are loaded) or a bias (added to scores) */
   int32_t causal; /* a query attends to no key after its own token */
   int32_t keys_are_rotated; /* k was rotated before (a cache of rotated keys), so only q is */
-  int64_t window; /* n: a query attends only to keys less than n tokens away; 0: no limit */
+  int64_t window; /* n: a query attends only to keys less than n positions away; 0: no limit */
   const double* scale; /* multiplies q·k; unset: 1/√features (T5 needs 1) */
   const posenc_positions* query_positions; /* unset: 0, 1, 2 … in each sequence, with the queries at its end */
   const posenc_positions* key_positions; /* unset: 0, 1, 2 … in each sequence */
@@ -266,6 +266,7 @@ typedef struct {
   const posenc_tensor* log_gates; /* [batch, heads, keys]: logarithms of gates whose sums a form adds (forget-gate) */
   int32_t rounds_rotated; /* f16 and bf16: round rotated q and k to their type; a GPU always does */
   const posenc_tensor* block_table; /* [sequences, pages of each]: k and v are pools of pages; needs key_lengths */
+  const posenc_tensor* spans; /* [batch, keys]: equal neighbours other than 0 are a span, whose tokens all attend to each other (images) */
 } posenc_attention_options;
 /* clang-format on */
 

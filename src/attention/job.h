@@ -46,6 +46,24 @@ struct ScoreMask {
   }
 };
 
+/// The positions of the keys that a query attends to, `least` to `most`.
+struct PositionRange {
+  std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+  bool has(std::int64_t position) const noexcept { return least <= position && position <= most; }
+};
+/// A window or chunks by position, for queries that do not attend to all keys of their range: the tokens of a draft tree
+/// are not in the order of their positions.
+struct PositionLimits {
+  const PositionRange* queries = nullptr;  // [batch or 1, queries]; null: every range is attended to as a whole
+  const std::int64_t* keys = nullptr;      // [batch or 1, keys]: their positions
+  std::int64_t query_stride = 0, key_stride = 0;
+
+  bool are_set() const noexcept { return queries != nullptr; }
+  bool hide(std::int64_t b, std::int64_t i, std::int64_t j) const noexcept {
+    return !queries[b * query_stride + i].has(keys[b * key_stride + j]);
+  }
+};
+
 /// The checked arguments, and what follows from them for every query.
 struct AttentionJob {
   HeadTensor<void> out;
@@ -59,8 +77,9 @@ struct AttentionJob {
   const double* gate_sums = nullptr;  // [batch, heads, keys]: g_0 + … + g_t of each token; null: the bias has none
   RowRotation q_rotation, k_rotation;
   TokenPlaces places;
-  AlignedVector<KeyRange> key_ranges;      // [batch or 1, queries]
-  std::int64_t key_range_stride = 0;       // 0: the same for every sequence of the batch
+  AlignedVector<KeyRange> key_ranges;  // [batch or 1, queries]
+  std::int64_t key_range_stride = 0;   // 0: the same for every sequence of the batch
+  PositionLimits limits;
   const std::int64_t* key_mask = nullptr;  // [batch, keys]; 0: masked
   ScoreMask mask;
   double softcap = 0;             // 0: none
@@ -73,10 +92,17 @@ struct AttentionJob {
   }
   bool is_hidden(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const noexcept {
     if (key_mask != nullptr && key_mask[b * k.sequence + j] == 0) return true;
-    return mask.data != nullptr && mask.at(b, h, i, j) == -std::numeric_limits<double>::infinity();
+    return masks_scores() && mask_at(b, h, i, j) == -std::numeric_limits<double>::infinity();
   }
   /// Whether keys within the range of a query may be masked.
-  bool has_masks() const noexcept { return key_mask != nullptr || mask.data != nullptr; }
+  bool has_masks() const noexcept { return key_mask != nullptr || masks_scores(); }
+  /// Whether which keys are masked differs from query to query, beyond their ranges.
+  bool masks_scores() const noexcept { return mask.data != nullptr || limits.are_set(); }
+  /// What the masks of scores add to one; −inf: the key is masked.
+  double mask_at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const noexcept {
+    if (limits.are_set() && limits.hide(b, i, j)) return -std::numeric_limits<double>::infinity();
+    return mask.data != nullptr ? mask.at(b, h, i, j) : 0.0;
+  }
   /// The range of keys of a sequence that its queries attend to; all others are never read.
   KeyRange visible_keys(std::int64_t b) const noexcept {
     KeyRange all{k.sequence, 0, 0};

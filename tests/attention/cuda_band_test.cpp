@@ -77,7 +77,7 @@ const std::vector<BandCase> kBands = {
     {300, 300, false, 0, 50, 7},
     {300, 300, false, 0, 3, 120},
     {150, 300, true, 0, 1000, 0},
-    {300, 300, true, 100, 2, 5},
+    {300, 300, true, 100, 5, 5},
     {.queries = 300, .keys = 300, .causal = true, .packed = {77, 130, 93}},
     {.queries = 300, .keys = 300, .packed = {1, 0, 128, 171}},
     {.queries = 600,

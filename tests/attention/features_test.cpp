@@ -347,13 +347,11 @@ void expect_refusal(const AttentionOptions& options, const char* message) {
 }
 
 TEST(AttentionFeatures, SayWhatIsWrong) {
-  const std::vector<std::int64_t> lengths = {3, 3}, ids = {0, 1, 2};
+  const std::vector<std::int64_t> lengths = {3, 3};
   const std::vector<std::int32_t> odd = {0, 1, 0}, past = {0, 2}, fine = {0, 1};
   const std::vector<std::int64_t> integers(12, 1);
   expect_refusal({.softcap = -1}, "attention: softcap must be 0 or more and finite but is -1");
   expect_refusal({.chunk = -2}, "attention: chunk must be 0 or more but is -2");
-  expect_refusal({.chunk = 2, .key_positions = Positions{.ids = ids}},
-                 "attention: chunk needs consecutive positions, not ids");
   expect_refusal({.sinks = in({3})}, "attention: there are 3 sinks but q has 2 heads");
   expect_refusal({.temperature = Temperature{.length = 0}},
                  "attention: a temperature needs a length of 1 or more and a shift of 0 or more, but has 0 and 0");

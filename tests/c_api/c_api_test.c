@@ -79,13 +79,14 @@ static const struct {
     {"log_gates", offsetof(posenc_attention_options, log_gates), 168},
     {"rounds_rotated", offsetof(posenc_attention_options, rounds_rotated), 176},
     {"block_table", offsetof(posenc_attention_options, block_table), 184},
+    {"spans", offsetof(posenc_attention_options, spans), 192},
 };
 static void test_option_fields(void) {
   size_t count = 0;
   const posenc_field* const fields = posenc_attention_fields(&count);
   const size_t published = sizeof kFields / sizeof kFields[0];
   CHECK(count >= published && posenc_attention_fields(NULL) == fields);
-  CHECK(sizeof(void*) != 8 || sizeof(posenc_attention_options) >= 192);
+  CHECK(sizeof(void*) != 8 || sizeof(posenc_attention_options) >= 200);
   for (size_t i = 0; i < published && i < count; ++i) {
     CHECK(strcmp(fields[i].name, kFields[i].name) == 0);
     CHECK(fields[i].offset == kFields[i].here && strlen(fields[i].help) > 0);

@@ -113,14 +113,14 @@ template <class Products> void cap_scores(Block& block, Tile& tile) {
   tile.factor = 1;
 }
 
-// The caller's mask: added to the score; a masked score becomes −inf, whatever it was.
+// The masks of scores: added to the score; a masked score becomes −inf, whatever it was.
 template <class Products> void add_mask(Block& block, Tile& tile, float* HWY_RESTRICT tile_max) {
   const std::int64_t width = width_of<Products>();
   for (std::int64_t i = 0; i < width; ++i) {
     for (std::int64_t j = tile.begin; j < tile.end; ++j) {
       block.bias_tile[static_cast<std::size_t>(j * width + i)] =
           i < tile.count
-              ? static_cast<float>(kLog2E * block.job.mask.at(block.b, block.h, tile.first + i, block.first_key + j))
+              ? static_cast<float>(kLog2E * block.job.mask_at(block.b, block.h, tile.first + i, block.first_key + j))
               : 0.0f;
     }
   }

@@ -92,7 +92,7 @@ template <class Products> bool prepare_tile(Block& block, Products& products, Ti
   } else {
     constant = add_term<Products>(block, tile, !has_edge, tile_max);  // masks of an edge find the maximum
   }
-  if (block.job.mask.data != nullptr) add_mask<Products>(block, tile, tile_max);
+  if (block.job.masks_scores()) add_mask<Products>(block, tile, tile_max);
   if (has_edge) mask_keys<Products>(block, tile, tile_max);
   if (block.bias.counts_gates) add_contextual(block, tile, tile_max);
   renew_row_max(block, products, tile.panel, tile_max, constant, base);
@@ -100,7 +100,7 @@ template <class Products> bool prepare_tile(Block& block, Products& products, Ti
   constexpr std::int64_t step = Products::kStep;
   const bool has_others =
       tile.begin % step != 0 || (tile.end % step != 0 && tile.end != block.last_key - block.first_key);
-  return !(has_edge || has_others || block.job.mask.data != nullptr) || products.values_are_finite(block);
+  return !(has_edge || has_others || block.job.masks_scores()) || products.values_are_finite(block);
 }
 
 // Skips masked keys one element at a time, for a tile with a masked value that is not finite: 0 times it is not 0.

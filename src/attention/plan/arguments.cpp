@@ -308,7 +308,7 @@ void plan_inputs(const AttentionCall& call, Plan& plan) {
   job.scale = call.scale;
   check_factors(call, job);
   job.softcap = call.softcap;
-  plan_sights(call, call.inputs.q.device != Device::kHost, job);
+  plan_sights(call, call.inputs.q.device != Device::kHost, plan);
   plan_pages(call, plan);
   plan_mask(call.verb, call.mask, job);
 }

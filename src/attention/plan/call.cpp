@@ -20,9 +20,9 @@ constexpr OptionSet kHostTakes(&Options::position, &Options::axes, &Options::cau
                                &Options::rounds_rotated, &Options::query_lengths, &Options::key_lengths,
                                &Options::packed, &Options::packed_keys, &Options::key_mask, &Options::block_table,
                                &Options::device_key_lengths, &Options::device_block_table, &Options::is_repeatable,
-                               &Options::weights, &Options::logsumexp);
+                               &Options::weights, &Options::logsumexp, &Options::spans);
 constexpr OptionSet kNoKernel(&Options::softcap, &Options::temperature, &Options::sinks, &Options::mask,
-                              &Options::position_queries, &Options::log_gates, &Options::weights);
+                              &Options::position_queries, &Options::log_gates, &Options::weights, &Options::spans);
 
 }  // namespace
 
@@ -60,7 +60,7 @@ AttentionCall call_of(std::string_view verb, const TensorView& out, const Attent
   call.query_lengths = options.query_lengths, call.key_lengths = options.key_lengths;
   call.packed = options.packed;
   call.packed_keys = options.packed_keys.empty() ? options.packed : options.packed_keys;
-  call.key_mask = options.key_mask, call.block_table = options.block_table;
+  call.key_mask = options.key_mask, call.spans = options.spans, call.block_table = options.block_table;
   call.device_key_lengths = options.device_key_lengths, call.device_block_table = options.device_block_table;
   call.query_positions = options.query_positions, call.key_positions = options.key_positions;
   call.is_repeatable = options.is_repeatable, call.weights = options.weights, call.logsumexp = options.logsumexp;

@@ -26,7 +26,7 @@ struct AttentionCall {
 
   bool causal = false;
   std::int64_t window = 0, chunk = 0;
-  std::span<const std::int64_t> query_lengths, key_lengths, packed, packed_keys, key_mask;
+  std::span<const std::int64_t> query_lengths, key_lengths, packed, packed_keys, key_mask, spans;
   std::span<const std::int32_t> block_table, device_key_lengths, device_block_table;
   std::optional<Positions> query_positions, key_positions;
 

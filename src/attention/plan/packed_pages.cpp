@@ -110,6 +110,7 @@ void set_sequences(const PackedCall& call, const SequenceGroup& part, AttentionC
   own.key_lengths = rows(own.key_lengths);
   own.block_table = rows(own.block_table);
   own.key_mask = rows(own.key_mask);
+  own.spans = rows(own.spans);
   if (own.log_gates.data != nullptr && own.log_gates.shape.rank == 3) {
     own.log_gates = slice(own.log_gates, 0, part.sequence, part.count);
   }
@@ -148,6 +149,7 @@ PackedCall checked_call(const AttentionCall& call) {
   }
   const std::int64_t keys = pages * k.sequence;
   if (!call.key_mask.empty()) check_size("key_mask", std::ssize(call.key_mask), sequences * keys);
+  if (!call.spans.empty()) check_size("spans", std::ssize(call.spans), sequences * keys);
   check_result(call.verb, "out", call.out, {call.inputs.q.type, q, v.features});
   if (call.weights.data != nullptr) check_result(call.verb, "weights", call.weights, {call.inputs.q.type, q, keys});
   if (const ConstTensorView& own = call.position_queries; own.data != nullptr) {

@@ -30,6 +30,8 @@ struct Plan {
   AlignedVector<double> query_factors;               // [batch, 1 or heads, queries]: that temperature; empty: none
   AlignedVector<double> gate_sums;                   // [batch, heads, keys]
   AlignedVector<double> sinks;                       // [heads]
+  AlignedVector<PositionRange> limit_queries;        // of a window or chunk by position
+  AlignedVector<std::int64_t> limit_keys;            // the positions of keys, for these
   AlignedVector<std::int32_t> pages;                 // the block table, if it may name pages that are never read
 
   Plan() = default;
@@ -39,9 +41,9 @@ struct Plan {
 
 // Each of these throws an Error that begins with the verb.
 
-/// The keys that each query attends to, from causality, window, chunk, lengths and packed sequences.
+/// The keys that each query attends to, from causality, window, chunk, spans, lengths and packed sequences.
 /// `on_device`: only what GPU kernels cannot compute themselves.
-void plan_sights(const AttentionCall& call, bool on_device, AttentionJob& job);
+void plan_sights(const AttentionCall& call, bool on_device, Plan& plan);
 
 /// Checks that every page holding a key that some query attends to exists. Other entries of the table may hold
 /// anything.
