@@ -33,6 +33,8 @@ struct LayerGroup {
   std::optional<Temperature> temperature = {};
   std::string other_attention = {};  ///< what this attention does that posenc does not compute; "": nothing
   std::string token_mixer = {};      ///< what these layers have instead of attention ("convolutions"); "": attention
+  std::optional<std::int64_t> heads = {},
+                              key_heads = {};  ///< of queries, and of keys; empty if they are not one number
   bool operator==(const LayerGroup&) const = default;
 };
 

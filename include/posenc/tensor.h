@@ -102,8 +102,15 @@ template <class Void> BasicTensorView<Void> on(Device device, BasicTensorView<Vo
   return x;
 }
 
+/// Throws: Error that names the verb and an axis that a tensor of this shape does not have.
+[[noreturn]] void refuse_axis(std::string_view verb, int axis, const Extents& shape);
+
 /// The same tensor with two axes exchanged: swap_axes(view(q, {batch, sequence, heads, features}), 1, 2).
+/// Throws: Error for an axis that the tensor does not have.
 template <class Void> BasicTensorView<Void> swap_axes(BasicTensorView<Void> x, int one, int other) {
+  for (const int axis : {one, other}) {
+    if (axis < 0 || axis >= x.shape.rank || axis >= Extents::kMax) refuse_axis("swap_axes", axis, x.shape);
+  }
   std::swap(x.shape[one], x.shape[other]);
   std::swap(x.strides[one], x.strides[other]);
   return x;
@@ -126,6 +133,8 @@ enum class Axes : std::uint8_t {
 };
 /// "sd", "hsd", "shd", "bhsd", "bshd".
 std::string_view name_of(Axes axes) noexcept;
+/// Whether it is one of these, and not another number.
+constexpr bool is_known(Axes axes) noexcept { return axes <= Axes::kBshd; }
 /// Whether heads come after the tokens.
 constexpr bool has_heads_last(Axes axes) noexcept { return axes == Axes::kShd || axes == Axes::kBshd; }
 constexpr int rank_of(Axes axes) noexcept {
@@ -133,7 +142,7 @@ constexpr int rank_of(Axes axes) noexcept {
 }
 
 /// The same tensor with heads before tokens: heads_first(view(q, {tokens, heads, features}), Axes::kThd).
-/// Throws: Error for a tensor whose number of axes does not match.
+/// Throws: Error for a tensor whose number of axes does not match, and for an order that is none of these.
 TensorView heads_first(const TensorView& x, Axes axes);
 ConstTensorView heads_first(const ConstTensorView& x, Axes axes);
 

@@ -445,7 +445,7 @@ class Refusals(unittest.TestCase):
             ("a shift without a rotation", lambda: posenc.shift(cache, waves, 1, slots=[0], order="bshd"), posenc.Error, "must be a rotation"),
             ("a page that is not there", attend(block_table=[[0], [10]]), posenc.Error, "attention: block_table names page 10 but there are 10"),
             ("a negative page", attend(block_table=[[0], [-1]]), posenc.Error, "block_table names page -1 but there are 10"),
-            ("a page past 32 bits", attend(block_table=[[0], [2**40]]), posenc.Error, "block_table names page 2147483647"),
+            ("a page past 32 bits", attend(block_table=[[0], [2**40]]), posenc.Error, "block_table names page 2147483647 or more"),
             ("one row for two sequences", attend(block_table=[[0, 1]]), posenc.Error, "block_table has 1 rows but key_lengths has 2 numbers"),
             ("a flat list", attend(block_table=[0, 1]), TypeError, "block_table must have a list for each sequence"),
             ("pages that are floats", attend(block_table=np.zeros((2, 1))), NotImplementedError, "attention: block_table must be integers"),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "posenc/backend.h"
+
 namespace posenc::c_api {
 namespace {
 
@@ -51,7 +53,9 @@ TensorView shape_of(const posenc_tensor& tensor, DataType type, std::int64_t siz
     // kernels.
     for (int axis = tensor.ndim - 1; axis >= 0; --axis) {
       if (shape[axis] != 1) continue;
-      strides[axis] = axis == tensor.ndim - 1 ? 1 : shape[axis + 1] * strides[axis + 1];
+      if (axis == tensor.ndim - 1 || __builtin_mul_overflow(shape[axis + 1], strides[axis + 1], &strides[axis])) {
+        strides[axis] = 1;
+      }
     }
   }
   if (tensor.data == nullptr && count > 0) refuse(fmt::format("{}: {} has no data", verb, what));
@@ -98,7 +102,14 @@ void require(const void* pointer, const char* verb, const char* what) {
 TensorView view_of(const posenc_tensor* tensor, const char* verb, const char* what) {
   if (tensor == nullptr) return {};
   const DataType type = type_of(tensor->dtype, verb, what);
-  return shape_of(*tensor, type, size_of(type), verb, what);
+  const TensorView view = shape_of(*tensor, type, size_of(type), verb, what);
+  if (view.device == Device::kHost) return view;
+  const std::vector<std::string_view> here = backends();
+  if (std::find(here.begin(), here.end(), "cuda") == here.end()) {
+    refuse(POSENC_DEVICE,
+           fmt::format("{}: {} is on cuda, which cannot run here: {}", verb, what, why_absent("cuda")));
+  }
+  return view;
 }
 
 TensorView needed_view(const posenc_tensor* tensor, const char* verb, const char* what) {
@@ -107,7 +118,9 @@ TensorView needed_view(const posenc_tensor* tensor, const char* verb, const char
 }
 
 TensorView host_view(const posenc_tensor* tensor, const char* verb, const char* what) {
-  const TensorView view = needed_view(tensor, verb, what);
+  require(tensor, verb, what);
+  const DataType type = type_of(tensor->dtype, verb, what);
+  const TensorView view = shape_of(*tensor, type, size_of(type), verb, what);
   if (view.device != Device::kHost) refuse(POSENC_DEVICE, fmt::format("{}: {} must be in host memory", verb, what));
   return view;
 }
@@ -122,7 +135,15 @@ TensorView integers_view(const posenc_tensor& tensor, const char* verb, const ch
                        "{}, {} bits)",
                        verb, what, type.code, type.bits));
   }
-  return shape_of(tensor, DataType::kI64, type.bits / 8, verb, what);
+  const TensorView view = shape_of(tensor, DataType::kI64, type.bits / 8, verb, what);
+  for (int axis = 0; axis < view.shape.rank; ++axis) {
+    const std::int64_t steps = view.shape[axis] - 1,
+                       most = (std::int64_t{1} << 56) / std::max<std::int64_t>(steps, 1);
+    if (steps < 1 || (view.strides[axis] >= -most && view.strides[axis] <= most)) continue;
+    refuse(fmt::format("{}: {} has strides past the end of memory: shape {}, strides {}", verb, what,
+                       to_string(view.shape), to_string(view.strides)));
+  }
+  return view;
 }
 
 bool is_dense(const TensorView& view) noexcept {

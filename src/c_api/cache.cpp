@@ -1,6 +1,7 @@
 #include "posenc/cache.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "c_api/arguments.h"
 
@@ -51,6 +52,11 @@ int posenc_slots_of(const posenc_tensor* out, const posenc_tensor* pages, int64_
     std::vector<std::int32_t> narrow;
     for (const std::int64_t page : row.values()) narrow.push_back(page_of(page));
     const auto slots = slots_of(narrow, page_size, first, count_of(to.shape));
+    for (const std::int64_t slot : slots) {  // a page that 32 bits do not hold is not the one that was computed with
+      const std::int64_t page = slot / page_size;
+      if (page < std::numeric_limits<std::int32_t>::max()) continue;
+      refuse(fmt::format("slots_of: one of the pages is {} or more, which no cache has", page));
+    }
     std::copy(slots.begin(), slots.end(), static_cast<std::int64_t*>(to.data));
   });
 }

@@ -6,6 +6,26 @@
 
 namespace posenc {
 
+void check_reach(std::string_view verb, std::string_view what, const ConstTensorView& view) {
+  if (view.device != Device::kHost && view.device != Device::kCuda) {
+    raise(fmt::format("{}: {} is on a device with the number {}, which is none", verb, what,
+                      static_cast<int>(view.device)));
+  }
+  std::int64_t reach = 0;  // in bytes, of all axes together; room for sums of two tensors' is left
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  for (int axis = 0; axis < view.shape.rank; ++axis) {
+    const std::int64_t steps = view.shape[axis] - 1, stride = view.strides[axis];
+    std::int64_t bytes = 0;
+    if (steps < 1) continue;
+    if (stride < -kMost || stride > kMost || __builtin_mul_overflow(steps, stride < 0 ? -stride : stride, &bytes) ||
+        __builtin_mul_overflow(bytes, size_of(view.type), &bytes) || bytes > kMost - reach) {
+      raise(fmt::format("{}: {} has strides past the end of memory: shape {}, strides {}", verb, what,
+                        to_string(view.shape), to_string(view.strides)));
+    }
+    reach += bytes;
+  }
+}
+
 std::int64_t check_tensor(std::string_view verb, std::string_view what, const ConstTensorView& view, int least_rank,
                           int most_rank, std::string_view axes) {
   if (view.shape.rank < least_rank || view.shape.rank > most_rank) {
@@ -17,9 +37,10 @@ std::int64_t check_tensor(std::string_view verb, std::string_view what, const Co
   const std::int64_t count = count_of(view.shape);
   if (count < 0) raise(fmt::format("{}: {} has an impossible shape {}", verb, what, to_string(view.shape)));
   if (count > 0 && view.data == nullptr) raise(fmt::format("{}: {} has no data", verb, what));
-  if (view.type == DataType::kI64 || view.type == DataType::kBool) {
+  if (view.type > DataType::kBF16) {
     raise(fmt::format("{}: {} must be f32, f64, f16 or bf16 but is {}", verb, what, name_of(view.type)));
   }
+  if (count > 0) check_reach(verb, what, view);
   return count;
 }
 

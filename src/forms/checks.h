@@ -12,6 +12,10 @@ namespace posenc {
 std::int64_t check_tensor(std::string_view verb, std::string_view what, const ConstTensorView& view, int least_rank,
                           int most_rank, std::string_view axes);
 
+/// Checks that the device is one, and that the strides stay within the address space, so that sums of them do not
+/// overflow. No extent may be negative. Throws: Error that begins with the verb.
+void check_reach(std::string_view verb, std::string_view what, const ConstTensorView& view);
+
 /// For bind: replaces a table by one of the same shape. Throws: Error if there is none, or the shapes differ.
 void replace_table(ConstTensorView& table, const ConstTensorView& given, std::string_view what);
 

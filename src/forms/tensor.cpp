@@ -20,13 +20,21 @@ struct TypeFacts {
 constexpr std::array<TypeFacts, 6> kTypes = {
     {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8}, {"bool", 1}}};
 
+// Numbers that are none of an enumeration's have no facts: those who look at them must not read past the list.
+constexpr TypeFacts facts_of(DataType type) {
+  const auto at = static_cast<std::size_t>(type);
+  return at < kTypes.size() ? kTypes[at] : TypeFacts{"unknown", 1};
+}
+
 }  // namespace
 
-std::string_view name_of(DataType type) noexcept { return kTypes[static_cast<std::size_t>(type)].name; }
+std::string_view name_of(DataType type) noexcept { return facts_of(type).name; }
 
-std::string_view name_of(Device device) noexcept { return device == Device::kHost ? "host" : "cuda"; }
+std::string_view name_of(Device device) noexcept {
+  return device == Device::kHost ? "host" : device == Device::kCuda ? "cuda" : "unknown";
+}
 
-std::int64_t size_of(DataType type) noexcept { return kTypes[static_cast<std::size_t>(type)].size; }
+std::int64_t size_of(DataType type) noexcept { return facts_of(type).size; }
 
 DataType data_type_from(std::string_view name) {
   for (std::size_t i = 0; i < kTypes.size(); ++i) {
@@ -37,12 +45,18 @@ DataType data_type_from(std::string_view name) {
 
 std::string_view name_of(Axes axes) noexcept {
   constexpr std::string_view kNames[] = {"sd", "hsd", "shd", "bhsd", "bshd"};
-  return kNames[static_cast<std::size_t>(axes)];
+  return is_known(axes) ? kNames[static_cast<std::size_t>(axes)] : "unknown";
+}
+
+void refuse_axis(std::string_view verb, int axis, const Extents& shape) {
+  raise(fmt::format("{}: the tensor has {} axes, so there is no axis {}", verb, shape.rank, axis));
 }
 
 namespace {
 
 template <class View> View with_heads_first(const View& x, Axes axes) {
+  if (!is_known(axes))
+    raise(fmt::format("axes: there is no order of axes with the number {}", static_cast<int>(axes)));
   if (x.shape.rank != rank_of(axes) || x.strides.rank != x.shape.rank) {
     raise(fmt::format("axes {} need a tensor of {} axes, but shape {} has {}", name_of(axes), rank_of(axes),
                       to_string(x.shape), x.shape.rank));
@@ -52,7 +66,7 @@ template <class View> View with_heads_first(const View& x, Axes axes) {
 
 template <class View> View part_of_axis(const View& x, int axis, std::int64_t first, std::int64_t count) {
   if (axis < 0 || axis >= std::min(x.shape.rank, Extents::kMax) || x.strides.rank != x.shape.rank) {
-    raise(fmt::format("slice: the tensor has {} axes, so there is no axis {}", x.shape.rank, axis));
+    refuse_axis("slice", axis, x.shape);
   }
   if (first < 0 || count < 0 || count > x.shape[axis] || first > x.shape[axis] - count) {
     raise(fmt::format("slice: axis {} has {} entries; {} from entry {} on are out of range", axis, x.shape[axis],

@@ -147,6 +147,9 @@ std::vector<std::int64_t> slots_of(std::span<const std::int32_t> pages, std::int
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t page = pages[static_cast<std::size_t>((first + i) / page_size)];
     if (page < 0) raise(fmt::format("slots_of: token {} is in page {}; pages must be 0 or more", first + i, page));
+    if (page > (kPositionLimit - 1) / page_size) {
+      raise(fmt::format("slots_of: page {} of {} tokens has slots past 2^53", page, page_size));
+    }
     slots[static_cast<std::size_t>(i)] = page * page_size + (first + i) % page_size;
   }
   return slots;

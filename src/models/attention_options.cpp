@@ -36,6 +36,9 @@ void set_attention_options(LayerGroup& group, const Layer& layer, const Config& 
   }
   group.is_unscaled = family.scale.is_none;
   group.has_sinks = family.has_sinks;
+  const HeadCounts counts = head_counts_of(config);
+  group.heads = counts.heads;
+  group.key_heads = counts.key_heads;
   if (is_sliding(layer.type) || layer.window) {
     const std::string_view key = first_of(config, {family.window.key, "sliding_window", "sliding_window_size"});
     if (layer.window) {

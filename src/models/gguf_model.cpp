@@ -114,6 +114,8 @@ void set_gguf_attention_options(LayerGroup& group, const GgufMetadata& from, con
     group.scale = 1.0 / std::sqrt(static_cast<double>(*head));
   }
   const auto heads = from.integer("attention.head_count"), width = from.integer("embedding_length");
+  group.heads = heads;
+  group.key_heads = from.integer("attention.head_count_kv");
   if (facts.wide_blocks > 0 && from.integer("block_count") == facts.wide_blocks && heads.value_or(0) > 0 && width) {
     const std::int64_t features = *width / *heads;
     group.scale = 1.0 / std::sqrt(static_cast<double>(features));

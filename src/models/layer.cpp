@@ -17,6 +17,20 @@ namespace {
   raise(fmt::format("{}: {}", name, why));
 }
 
+// What attention would reject, or would never see: every sink needs its head, and every key head its group of heads.
+void check_heads(std::string_view name, const LayerGroup& group, const LayerInputs& inputs) {
+  if (!group.heads) return;
+  if (group.key_heads && (*group.key_heads < 1 || *group.heads % *group.key_heads != 0)) {
+    refuse_layer(name,
+                 fmt::format("its {} heads are not a multiple of its {} key heads", *group.heads, *group.key_heads));
+  }
+  if (!group.has_sinks || inputs.sinks.data == nullptr) return;
+  if (inputs.sinks.shape.rank != 1 || inputs.sinks.shape[0] != *group.heads) {
+    refuse_layer(name, fmt::format("its sinks must be [{}], one for each head, but are {}", *group.heads,
+                                   to_string(inputs.sinks.shape)));
+  }
+}
+
 PreparedLayer prepared_layer(std::string_view name, const LayerGroup& group, const LayerInputs& inputs) {
   if (!group.token_mixer.empty()) {
     refuse_layer(name, fmt::format("it has no attention ({} instead)", group.token_mixer));
@@ -27,6 +41,7 @@ PreparedLayer prepared_layer(std::string_view name, const LayerGroup& group, con
   if (!group.other_attention.empty()) {
     refuse_layer(name, fmt::format("its attention is not computed: {}", group.other_attention));
   }
+  check_heads(name, group, inputs);
   PreparedLayer made;
   made.first_position = group.first_position;
   AttentionOptions& options = made.attention;

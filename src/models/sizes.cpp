@@ -45,6 +45,18 @@ std::optional<std::int64_t> heads_of(const Config& config, const Family& family)
   return count_by(config, {"num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads"});
 }
 
+HeadCounts head_counts_of(Config config) {
+  config.assumed = nullptr;  // a number that is only compared is no assumption
+  const auto count = [&](std::string_view key) {
+    const Json* const json = find(config, key);
+    const auto* const number = json == nullptr ? nullptr : json->as<std::int64_t>();
+    return number == nullptr ? std::nullopt : std::optional(*number);
+  };
+  // a file that gives its heads alone may differ from its class in both
+  const bool has_key_heads = is_given(config, "num_key_value_heads");
+  return {count("num_attention_heads"), has_key_heads ? count("num_key_value_heads") : std::nullopt};
+}
+
 std::optional<std::int64_t> length_of(const Config& config, const Family& family) {
   return count_by(config, {family.length_key, "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len",
                            "max_sequence_length", "seq_length", "model_max_length", "block_size"});

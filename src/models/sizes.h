@@ -16,6 +16,12 @@ std::optional<std::int64_t> hidden_size(const Config& config, const Family& fami
 std::optional<std::int64_t> heads_of(const Config& config, const Family& family);
 std::optional<std::int64_t> length_of(const Config& config, const Family& family);
 
+/// The heads of queries and of keys, each if it is an integer: some families have one for each layer.
+struct HeadCounts {
+  std::optional<std::int64_t> heads, key_heads;
+};
+HeadCounts head_counts_of(Config config);
+
 /// Throws: Error past kMostLayers.
 std::int64_t layer_count(const Config& config, const Family& family);
 

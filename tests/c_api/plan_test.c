@@ -208,7 +208,7 @@ static void test_decoder(void) {
   CHECK(memcmp(got, again, sizeof got) == 0);
   wide_pages[1][0] = INT64_C(1) << 40;
   REFUSES(posenc_attention(&other, &query, &k_cache, &v_cache, &options, NULL), POSENC_INVALID,
-          "names page 2147483647 but there are 9");
+          "names page 2147483647 or more but there are 9");
   wide_pages[1][0] = 0;
   const posenc_tensor turned = tensor(wide_pages, kI64, 2, SHAPE(kRow, kSequences));
   options.block_table = &turned;

@@ -231,6 +231,18 @@ TEST(Layer, SaysWhatItCannotDo) {
             "layer 0: it has no sinks, but some were given");
   EXPECT_EQ(refusal_of(config("gpt_oss", R"("num_hidden_layers":2)"), 0),
             "layer 0: it has sinks, whose trained logits [heads] are missing");
+  EXPECT_EQ(refusal_of(config("gpt_oss", R"("num_hidden_layers":2)"), 0, {.sinks = view(sinks.data(), {1})}),
+            "layer 0: its sinks must be [4], one for each head, but are [1]");
+  const std::vector<float> all_sinks(64);
+  EXPECT_EQ(refusal_of(R"({"model_type":"gpt_oss"})", 0, {.sinks = view(all_sinks.data(), {3})}),
+            "layer 0: its sinks must be [64], one for each head, but are [3]");
+  EXPECT_EQ(refusal_of(R"({"model_type":"gpt_oss"})", 0, {.sinks = view(all_sinks.data(), {64})}), "accepted");
+  EXPECT_EQ(
+      refusal_of(R"({"model_type":"llama","hidden_size":64,"num_attention_heads":4,"num_key_value_heads":3})", 0),
+      "layer 0: its 4 heads are not a multiple of its 3 key heads");
+  EXPECT_EQ(
+      refusal_of(R"({"model_type":"llama","hidden_size":64,"num_attention_heads":4,"num_key_value_heads":2})", 0),
+      "accepted");
   const std::string t5 = R"({"model_type":"t5","num_heads":4,"d_model":64,"d_kv":16,"num_layers":2,
       "num_decoder_layers":3})";
   EXPECT_EQ(refusal_of(t5, 0), "layer 0: several parts have it: choose one of encoder, decoder");

@@ -388,12 +388,15 @@ void check_mask(std::string_view verb, const ConstTensorView& mask, const Extent
   if (rank < 1 || rank > 4 || mask.strides.rank != rank) {
     raise(fmt::format("{}: mask must have 1 to 4 axes, batch, heads, queries, keys, but has {}", verb, rank));
   }
-  if (mask.type == DataType::kI64) raise(fmt::format("{}: mask must be bool or floating-point but is i64", verb));
+  if (mask.type > DataType::kBF16 && mask.type != DataType::kBool) {
+    raise(fmt::format("{}: mask must be bool or floating-point but is {}", verb, name_of(mask.type)));
+  }
   for (int axis = 0; axis < rank; ++axis) {
     if (mask.shape.back(axis) == 1 || mask.shape.back(axis) == wanted.back(axis)) continue;
     raise(fmt::format("{}: mask has shape {} but must broadcast to {}", verb, to_string(mask.shape),
                       to_string(wanted)));
   }
+  check_reach(verb, "mask", mask);
 }
 
 std::int64_t pages_of_sequence(std::string_view verb, std::int64_t entries, std::int64_t sequences) {

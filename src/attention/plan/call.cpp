@@ -36,6 +36,9 @@ AttentionCall call_of(std::string_view verb, const TensorView& out, const Attent
   const bool is_on_host = inputs.q.device == Device::kHost;
   refuse_others(verb, call.given, is_on_host ? kHostTakes : kOnGpu, is_on_host ? "the host" : "cuda");
 
+  if (options.axes && !is_known(*options.axes)) {
+    raise(fmt::format("{}: there is no order of axes with the number {}", verb, static_cast<int>(*options.axes)));
+  }
   const bool is_placed = options.axes && has_heads_last(*options.axes);
   const auto placed = [&](const auto& x) { return is_placed ? heads_first(x, *options.axes) : x; };
   const auto placed_if_given = [&](const auto& x) { return x.data == nullptr ? x : placed(x); };

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "attention/plan/segments.h"
 #include "kernels/checks.h"
@@ -36,8 +37,10 @@ void plan_pages(const AttentionCall& call, Plan& plan) {
     for (std::int64_t i = seen.begin / size; i * size < seen.end; ++i) {
       const std::int32_t page = job.k.pages[b * row + i];
       if (page < 0 || page >= job.k.page_count || page >= job.v.page_count) {
-        raise(fmt::format("{}: block_table names page {} but there are {}", call.verb, page,
-                          std::min(job.k.page_count, job.v.page_count)));
+        // wider tables of C and Python have this number for all that do not fit
+        const bool is_cut = page == std::numeric_limits<std::int32_t>::max();
+        raise(fmt::format("{}: block_table names page {}{} but there are {}", call.verb, page,
+                          is_cut ? " or more" : "", std::min(job.k.page_count, job.v.page_count)));
       }
       if (may_skip) plan.pages[static_cast<std::size_t>(b * row + i)] = page;
     }
