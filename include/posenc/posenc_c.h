@@ -131,6 +131,31 @@ POSENC_API int posenc_grid_positions(const posenc_tensor* out, const posenc_tens
 POSENC_API int posenc_positions_from_mask(const posenc_tensor* out, const posenc_tensor* mask, const char* rule,
                                           int64_t padding);
 
+/* A piece of a sequence for M-RoPE, whose positions are time, height and width: text (tokens), or a grid of patches before
+   merging: an image has 1 frame. mrope.h has the rules. */
+typedef struct {
+  size_t size;
+  int64_t text; /* tokens of text or audio; 0: a grid */
+  int64_t frames, rows, columns;
+  int64_t time_step; /* positions between two frames: 1 for Qwen2-VL */
+  double seconds;    /* per frame, in place of time_step (Qwen-Omni); 0: time_step */
+  int64_t sound;     /* audio tokens of a video */
+} posenc_mrope_piece;
+
+typedef struct {
+  size_t size;
+  int64_t merge;           /* merge × merge patches are one token; 0 means 2 */
+  int64_t first;           /* the position of the first token */
+  int32_t advance_largest; /* text continues past the largest position of any axis (vLLM); 0: past the grid's sides */
+  int64_t rate;            /* positions per second; 0 means 25 */
+  int64_t chunk;           /* positions per chunk of frames or audio; 0 means 50 */
+} posenc_mrope_options;
+
+/* Writes [3, tokens], for posenc_positions with 3 axes. pieces[0].size is the distance between pieces. `tokens`, the number of
+   tokens, and `next`, the position of the first generated one, may be NULL; so may `out`, to ask for the tokens. */
+POSENC_API int posenc_mrope_positions(const posenc_tensor* out, const posenc_mrope_piece* pieces, size_t count,
+                                      const posenc_mrope_options* options, int64_t* tokens, int64_t* next);
+
 /* --- verbs ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct {

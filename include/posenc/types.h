@@ -21,6 +21,7 @@ template <> constexpr DataType data_type_of<Half>() { return DataType::kF16; }
 template <> constexpr DataType data_type_of<BFloat16>() { return DataType::kBF16; }
 template <> constexpr DataType data_type_of<std::int64_t>() { return DataType::kI64; }
 template <> constexpr DataType data_type_of<bool>() { return DataType::kBool; }
+template <> constexpr DataType data_type_of<std::uint8_t>() { return DataType::kBool; }
 
 /// "f32", "f64", "f16", "bf16", "i64", "bool".
 std::string_view name_of(DataType type) noexcept;

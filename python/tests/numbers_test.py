@@ -228,6 +228,11 @@ class AgainstFormulas(unittest.TestCase):
         self.near(posenc.attention(q, k, v, sinks=sinks), weights / (weights.sum(-1, keepdims=True) + np.exp(sinks)[:, None, None]) @ v, 2e-5)
         pattern = np.tril(np.ones((5, 5), bool))
         self.near(posenc.attention(q, k, v, mask=pattern), posenc.attention(q, k, v, causal=True).astype(np.float64), 1e-6)
+        byte = posenc.attention(q, k, v, mask=3 * pattern.astype(np.uint8))  # bytes are as good as bools
+        self.assertEqual(byte.tobytes(), posenc.attention(q, k, v, mask=pattern).tobytes())
+        image = np.array([0, 1, 1, 1, 0])
+        both = pattern | (image[:, None] & image).astype(bool)
+        self.near(posenc.attention(q, k, v, causal=True, spans=image), posenc.attention(q, k, v, mask=both).astype(np.float64), 1e-6)
         warm = np.exp(scores * (1 + 0.1 * np.log(1 + np.arange(5) // 2))[:, None])
         self.near(posenc.attention(q, k, v, temperature=(0.1, 2, 0)), warm / warm.sum(-1, keepdims=True) @ v, 2e-5)
         self.near(posenc.attention(q, k, v, temperature=(0.1, 2, 0, "steps")), warm / warm.sum(-1, keepdims=True) @ v, 2e-5)

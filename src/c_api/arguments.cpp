@@ -13,6 +13,7 @@ enum : std::uint8_t { kInteger = 0, kUnsigned = 1, kFloat = 2, kBfloat = 4, kBoo
 
 DataType type_of(const posenc_dtype& type, const char* verb, const char* what) {
   if (type.lanes == 1) {
+    if (type.code == kUnsigned && type.bits == 8 && std::strcmp(what, "mask") == 0) return DataType::kBool;
     if (type.code == kFloat && type.bits == 32) return DataType::kF32;
     if (type.code == kFloat && type.bits == 64) return DataType::kF64;
     if (type.code == kFloat && type.bits == 16) return DataType::kF16;
