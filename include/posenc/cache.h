@@ -98,7 +98,8 @@ void copy_slots(TensorView cache, const Slots& to, const Slots& from, const Run&
 /// rotate for position p + by. Shifts all keys of the tensor, on all axes of the position, with any scaling, magnitude,
 /// growth and layout. x is [batch, heads, sequence, features], [heads, sequence, features] or [sequence, features], in any
 /// strides.
-/// Error: as rotate: one rotation by a constant in f32 (f64 for f64), plus one rounding to x's type.
+/// Error: as rotate: one rotation by a constant in f32 (f64 for f64), plus one rounding to x's type. Those of repeated shifts
+///   add up: f16 and bf16 must be shifted by 64 or more at once, or they would decay (docs/guide/engines.md).
 /// Range: |by| < 2^53.
 /// Throws: as rotate; also for float32 angles, which do not shift by a constant (use rerotate), and for a table.
 /// On a GPU: the same bytes.

@@ -120,7 +120,11 @@ class Slots(unittest.TestCase):
             to, source = posenc.slots_of(row, PAGE, 2, 6), posenc.slots_of(row, PAGE, 5, 6)
             for cache in (keys, values):
                 self.assertIs(posenc.copy_slots(cache, to, source, order="bshd", **given), cache)
-            self.assertIs(posenc.shift(keys, ROPE, -3, slots=to, order="bshd", **given), keys)
+            if kind is np.uint16:  # keys of 16 bits are only shifted far
+                with self.assertRaisesRegex(posenc.Error, "shift: bf16 keys decay if shifted by -3"):
+                    posenc.shift(keys, ROPE, -3, slots=to, order="bshd", **given)
+            for by in (-3,) if kind is np.float32 else (-67, 64):
+                self.assertIs(posenc.shift(keys, ROPE, by, slots=to, order="bshd", **given), keys)
             kept = [0, 1, 5, 6, 7, 8, 9, 10]
             flat = [(widened(x) if kind is np.uint16 else x).reshape(-1, KEY_HEADS, D) for x in (keys, values)]
             at = posenc.slots_of(row, PAGE, 0, 8)

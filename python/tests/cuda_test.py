@@ -72,8 +72,8 @@ class Cuda(unittest.TestCase):
     def test_shift(self):
         form = posenc.prepare(ROPE)
         keys = posenc.rotate(torch.randn(2, 4, 16, 64, device="cuda"), form)
-        wanted = posenc.shift(keys.cpu(), form, 5)
-        self.assertTrue(torch.equal(posenc.shift(keys, form, 5).cpu(), wanted))
+        wanted = posenc.shift(keys.cpu(), form, 70)
+        self.assertTrue(torch.equal(posenc.shift(keys, form, 70).cpu(), wanted))
 
     def test_cache(self):
         """A cache on the GPU has the bytes of one on the host, with slots and ids in either place."""
@@ -93,7 +93,7 @@ class Cuda(unittest.TestCase):
             for pools in (here, there):
                 to, source = (torch.tensor(one, device=pools[0].device) for one in ([1, 2, 40], [40, 17, 0]))
                 posenc.copy_slots(pools[0], to, source, order="bshd")
-                posenc.shift(pools[0], form, -3, slots=to, order="bshd")
+                posenc.shift(pools[0], form, -67, slots=to, order="bshd")
                 posenc.rotate_into(pools[0], slots[:1].to(pools[0].device), k[:1].to(pools[0].device), form, first=5, order="thd")
                 posenc.copy_into(pools[1], slots[:1].to(pools[0].device), k[:1].to(pools[0].device), order="thd")
             for one, other in zip(here, there):

@@ -14,6 +14,12 @@ namespace {
 
 using namespace kernels;
 
+// Each shift rounds keys to their type once, and what it turns a slow pair by is below half an ulp of 16 bits: that pair
+// stays where it is, however often it is shifted. The errors of n shifts are up to n half ulps. A context of 4096 tokens
+// that drops 64 at a time shifts each key 64 times before it drops it; by 1 at a time, a key of bf16 is off by 0.45 of its
+// size after 1024.
+constexpr std::int64_t kLeastNarrowShift = 64;
+
 // A rotation by a constant, with the numbers it refers to.
 struct ConstantRotation {
   Rotation form;
@@ -33,6 +39,13 @@ void set_constant(ConstantRotation& made, const TensorView& x, std::int64_t toke
   }
   if (by <= -kPositionLimit || by >= kPositionLimit) {
     raise(fmt::format("shift: by must be between -2^53 and 2^53 but is {}", by));
+  }
+  const std::int64_t size = by < 0 ? -by : by;
+  if (size_of(x.type) == 2 && size != 0 && size < kLeastNarrowShift) {
+    raise(fmt::format(
+        "shift: {} keys decay if shifted by {} again and again; shift by at least {} at once, keep keys in "
+        "f32, or shift none and let the positions of new tokens go on",
+        name_of(x.type), by, kLeastNarrowShift));
   }
   // The keys were written with one position for all axes and already include the magnitude; growth goes from p to p +
   // by.

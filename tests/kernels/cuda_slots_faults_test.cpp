@@ -68,7 +68,7 @@ template <class T> void expect_no_wild_write(std::int64_t features, [[maybe_unus
     copy_slots(cache, {std::span(gpu_slots.as<const std::int64_t>(), 6), Device::kCuda},
                {std::span(gpu_others.as<const std::int64_t>(), 6), Device::kCuda});
     EXPECT_EQ(message_of([] { synchronize(); }), bad < 0 ? "accepted" : wanted);
-    shift(cache, {std::span(gpu_others.as<const std::int64_t>() + 2, 1), Device::kCuda}, 1, form);
+    shift(cache, {std::span(gpu_others.as<const std::int64_t>() + 2, 1), Device::kCuda}, 64, form);
     EXPECT_EQ(message_of([] { synchronize(); }), bad < 0 ? "accepted" : wanted);
     expect_same_bytes(memory.values<T>(before.size()), want, "after moves that lead nowhere");
   }

@@ -138,6 +138,15 @@ TEST(Slots, IdsMayBeNarrow) {
   });
 }
 
+template <class Call> std::string message_of(const Call& call) {
+  try {
+    call();
+    return "accepted";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 struct ShiftCase {
   std::string_view name;
   Rope rope;
@@ -197,6 +206,42 @@ TEST(Slots, ShiftedKeysAreThoseOfTheOtherPosition) {
       });
     }
   }
+}
+
+// How far keys of 16 bits are from those of their position after many shifts, over the largest of them. Steps that would
+// leave them behind are refused.
+template <class T> double error_after(std::int64_t steps, std::int64_t by) {
+  const Rotation form = prepare(Rope{.dims = 64});
+  const Extents shape = {16, 64};
+  const auto k = some_values<double>(16 * 64, 5);
+  std::vector<double> want(k.size());
+  std::vector<T> keys;
+  rotate(view(want.data(), shape), view(k.data(), shape), {.first = 4096}, form);
+  for (const double x : want) keys.push_back(numerics::narrow<T>(x));
+  for (std::int64_t i = 0; i < steps; ++i) shift(view(keys.data(), shape), by, form);
+  rotate(view(want.data(), shape), view(k.data(), shape), {.first = 4096 + steps * by}, form);
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    error = std::max(error, std::fabs(numerics::widen(keys[i]) - want[i]));
+    size = std::max(size, std::fabs(want[i]));
+  }
+  return error / size;
+}
+
+TEST(Slots, ShiftsOfNarrowKeysDoNotDecay) {
+  EXPECT_LT(error_after<BFloat16>(16, -64), 17 * 0x1p-9);  // half an ulp each, and one of the keys themselves
+  EXPECT_LT(error_after<Half>(16, -64), 17 * 0x1p-12);
+  EXPECT_LT(error_after<float>(1024, -1), 1e-4);
+  for (const std::int64_t by : {-63, -1, 1, 63}) {
+    const std::string wanted =
+        "keys decay if shifted by " + std::to_string(by) +
+        " again and again; shift by at least 64 at once, keep keys in f32, or shift none and let "
+        "the positions of new tokens go on";
+    EXPECT_EQ(message_of([&] { error_after<BFloat16>(1, by); }), "shift: bf16 " + wanted);
+    EXPECT_EQ(message_of([&] { error_after<Half>(1, by); }), "shift: f16 " + wanted);
+    EXPECT_EQ(message_of([&] { error_after<float>(1, by); }), "accepted");
+  }
+  EXPECT_EQ(message_of([&] { error_after<BFloat16>(3, 0); }), "accepted");
 }
 
 // The keys of one sequence move, those of others stay: as shift moves a tensor of its own.
@@ -291,15 +336,6 @@ TEST(Slots, AContextIsShifted) {
               view(v_left.data(), {1, kHeads, kLeft, kFeatures}), {.position = rope, .causal = true});
     for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 2e-6f);
   });
-}
-
-template <class Call> std::string message_of(const Call& call) {
-  try {
-    call();
-    return "accepted";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 TEST(Slots, SayWhatIsWrong) {
