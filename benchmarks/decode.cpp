@@ -29,25 +29,51 @@ double seconds_of_call(const std::function<void()>& call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// A cache: its heads, and how it lies in memory.
+struct CacheShape {
+  std::int64_t key_heads = kKeyHeads, features = kCachedFeatures;
+  std::int64_t page = 0;        // tokens of a page; 0: one array
+  bool is_token_major = false;  // [tokens, heads, features], of a page too
+
+  // [1, heads, keys, features], or [pages, heads, tokens of a page, features]
+  Extents extents(std::int64_t keys) const {
+    return page == 0 ? Extents{1, key_heads, keys, features} : Extents{keys / page, key_heads, page, features};
+  }
+  ConstTensorView view(const void* data, DataType type, std::int64_t keys) const {
+    Extents shape = extents(keys);
+    if (!is_token_major) return {data, type, shape};
+    std::swap(shape[1], shape[2]);
+    return swap_axes(ConstTensorView(data, type, shape), 1, 2);
+  }
+};
+
 // A cache, a few queries, and a plan for them.
 struct Step {
+  CacheShape shape;
+  std::int64_t key_count;
   Extents keys, queries;
   std::int64_t seen;  // keys that the mask leaves visible
   DataType type;
   limits::Memory memory;  // k, v, q, out
+  std::vector<std::int32_t> block_table;
+  std::vector<std::int64_t> lengths;
   AttentionPlan plan;
   std::vector<std::byte> workspace;
 
-  Step(std::int64_t query_count, std::int64_t group, std::int64_t key_count, DataType a_type,
-       const AttentionOptions& options)
-      : keys({1, kKeyHeads, key_count, kCachedFeatures}),
-        queries({1, kKeyHeads * group, query_count, kCachedFeatures}),
+  Step(std::int64_t query_count, std::int64_t group, std::int64_t a_key_count, DataType a_type,
+       const AttentionOptions& options, const CacheShape& a_shape = {})
+      : shape(a_shape),
+        key_count(a_key_count),
+        keys(shape.extents(key_count)),
+        queries({1, shape.key_heads * group, query_count, shape.features}),
         seen(!options.key_lengths.empty() ? options.key_lengths[0]
              : options.window > 0         ? options.window
                                           : key_count),
         type(a_type),
         memory(static_cast<std::size_t>(2 * (count_of(keys) + count_of(queries)) * size_of(type))),
-        plan(plan_attention({q(), k(), v()}, options)),
+        block_table(scattered(shape.page == 0 ? 0 : key_count / shape.page)),
+        lengths(shape.page == 0 ? 0 : 1, key_count),
+        plan(plan_attention({q(), k(), v()}, with_pages(options))),
         workspace(workspace_bytes(plan)) {
     // values of about 1 in any of the types
     const auto bytes = memory.bytes();
@@ -56,14 +82,28 @@ struct Step {
       bytes[i] = static_cast<std::byte>(is_top ? 0x3e | ((i * 2654435761U >> 13) & 0x81) : i * 40503U >> 5);
     }
   }
+  // Pages in no order, as a pool has them after a while.
+  static std::vector<std::int32_t> scattered(std::int64_t pages) {
+    std::vector<std::int32_t> table;
+    for (std::int64_t i = 0; i < pages; ++i) table.push_back(static_cast<std::int32_t>(i));
+    for (std::size_t i = table.size(); i > 1; --i) std::swap(table[i - 1], table[i * 2654435761U % i]);
+    return table;
+  }
+  AttentionOptions with_pages(AttentionOptions options) const {
+    if (block_table.empty()) return options;
+    options.block_table = block_table;
+    options.key_lengths = lengths;
+    return options;
+  }
   std::byte* at(std::int64_t element) const { return memory.bytes().data() + element * size_of(type); }
-  ConstTensorView k() const { return {at(0), type, keys}; }
-  ConstTensorView v() const { return {at(count_of(keys)), type, keys}; }
+  ConstTensorView k() const { return shape.view(at(0), type, key_count); }
+  ConstTensorView v() const { return shape.view(at(count_of(keys)), type, key_count); }
   ConstTensorView q() const { return {at(2 * count_of(keys)), type, queries}; }
   TensorView out() const { return {at(2 * count_of(keys) + count_of(queries)), type, queries}; }
   // as many bytes as a step must read
   std::span<std::byte> cache() const {
-    return memory.bytes().first(static_cast<std::size_t>(2 * kKeyHeads * seen * kCachedFeatures * size_of(type)));
+    return memory.bytes().first(
+        static_cast<std::size_t>(2 * shape.key_heads * seen * shape.features * size_of(type)));
   }
   void run() {
     stop_if_signalled();
@@ -97,6 +137,38 @@ AttentionFigure measure_step(const std::string& job, Step& step, const limits::E
   for (int i = 0; i < kSteps; ++i) step.run();
   if (const auto after = allocations()) figure.allocations = static_cast<double>(*after - *before) / kSteps;
   return figure;
+}
+
+// The caches that engines have, beside [heads, keys, features] in one array: 32 heads of q share 8 of 128 features, and 8
+// heads of 64 features have no groups. "16 [t, h, d]" is pages of 16 tokens with heads inside. And masks over them.
+void measure_layouts(DataType type, const limits::Effort& effort, std::vector<AttentionFigure>& figures) {
+  constexpr std::int64_t kKeys = 16384;
+  for (const auto& [group, features] : {std::pair<std::int64_t, std::int64_t>{4, 128}, {1, 64}}) {
+    const std::string shape = fmt::format("{}/8x{}", 8 * group, features);
+    const auto step_of = [&, group = group, features = features](std::int64_t page, bool is_token_major,
+                                                                 const AttentionOptions& options) {
+      return Step(1, group, kKeys, type, options,
+                  {.features = features, .page = page, .is_token_major = is_token_major});
+    };
+    Step plain = step_of(0, false, {.causal = true});
+    figures.push_back(measure_step(shape, plain, effort));
+    const auto add = [&](const std::string& what, Step step, std::string bar) {
+      figures.push_back(measure_step(shape + what, step, effort, [&] { plain.run(); }));
+      figures.back().bar = std::move(bar);
+    };
+    for (const bool is_token_major : {true, false}) {
+      const char* const inner = is_token_major ? "[t, h, d]" : "[h, t, d]";
+      if (is_token_major) add(", [t, h, d]", step_of(0, true, {.causal = true}), "over none <= +11 %");
+      for (const std::int64_t page : {16, 64}) {
+        add(fmt::format(", {} {}", page, inner), step_of(page, is_token_major, {.causal = true}),
+            page == 16 ? "over none <= +11 %" : "over none <= +5 %");
+      }
+    }
+    const std::vector<std::int64_t> padding(kKeys, 1);
+    const std::vector<std::uint8_t> seen(kKeys, 1);
+    add(", key_mask", step_of(0, false, {.causal = true, .key_mask = padding}), "");
+    add(", mask", step_of(0, false, {.causal = true, .mask = view(seen.data(), {kKeys})}), "");
+  }
 }
 
 }  // namespace
@@ -149,6 +221,7 @@ std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
     figures.push_back(measure_step("64 keys so far", begun, effort, [&] { none.run(); }));
     figures.back().bar = "<= 0.1 ms";
   }
+  for (const DataType type : types) measure_layouts(type, effort, figures);
   return figures;
 }
 

@@ -17,16 +17,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 #define POSENC_ZERO_SUM(i) VF s##i = hn::Zero(d);
 #define POSENC_ADD_VALUE(i) s##i = hn::MulAdd(w, convert::load_as(d, row + (i)*n), s##i);
 #define POSENC_STORE_SUM(i) hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f + (i)*n), by, s##i), d, sums + f + (i)*n);
-#define POSENC_ADD_VECTORS(vectors)                                                               \
-  for (; f + (vectors)*n <= features; f += (vectors)*n) {                                         \
-    POSENC_REPEAT_##vectors(POSENC_ZERO_SUM);                                                     \
-    for (std::int64_t j = 0; j < count; ++j) {                                                    \
-      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;                           \
-      const VF w = hn::Set(d, weights[j]);                                                        \
-      fetch_later<(vectors)*kHeldLanes* static_cast<std::int64_t>(sizeof(V))>(row, values.ahead); \
-      POSENC_REPEAT_##vectors(POSENC_ADD_VALUE)                                                   \
-    }                                                                                             \
-    POSENC_REPEAT_##vectors(POSENC_STORE_SUM)                                                     \
+#define POSENC_ADD_VECTORS(vectors)                                                                     \
+  for (; f + (vectors)*n <= features; f += (vectors)*n) {                                               \
+    POSENC_REPEAT_##vectors(POSENC_ZERO_SUM);                                                           \
+    for (std::int64_t j = 0; j < count; ++j) {                                                          \
+      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;                                 \
+      const VF w = hn::Set(d, weights[j]);                                                              \
+      fetch_later<(vectors)*kHeldLanes* static_cast<std::int64_t>(sizeof(V))>(row, values.ahead_of(j)); \
+      POSENC_REPEAT_##vectors(POSENC_ADD_VALUE)                                                         \
+    }                                                                                                   \
+    POSENC_REPEAT_##vectors(POSENC_STORE_SUM)                                                           \
   }
 // sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f]. Sixteen vectors at once: with fewer, rows of 64 features would
 // be read twice, at less than half the speed. With long vectors, a row has fewer.
@@ -69,7 +69,7 @@ template <class V, class Rows> HWY_INLINE void add_rows(const float* HWY_RESTRIC
     for (std::int64_t j = 0; j < count; ++j) {                                                     \
       const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;                            \
       if (is_first && f == 0 && values.ahead > 0) {                                                \
-        fetch_row_later(row, features* static_cast<std::int64_t>(sizeof(V)), values.ahead);        \
+        fetch_row_later(row, features* static_cast<std::int64_t>(sizeof(V)), values.ahead_of(j));  \
       }                                                                                            \
       POSENC_REPEAT_##vectors(POSENC_LOAD_VALUE) const VF w0 = hn::Set(d, weights[j]),             \
                                                           w1 = hn::Set(d, weights[stride + j]);    \
@@ -100,7 +100,7 @@ template <class V> HWY_INLINE std::int64_t add_rows_4(const float* HWY_RESTRICT 
     for (int i = 0; i < 16; ++i) s[i] = _mm512_setzero_ps();
     for (std::int64_t j = 0; j < count; ++j) {
       const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
-      fetch_later<64 * static_cast<std::int64_t>(sizeof(V))>(row, values.ahead);
+      fetch_later<64 * static_cast<std::int64_t>(sizeof(V))>(row, values.ahead_of(j));
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
         const __m512 x = convert::load_as(d, row + 16 * i).raw;

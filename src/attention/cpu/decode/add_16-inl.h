@@ -73,7 +73,8 @@ template <class Rows> HWY_INLINE void add_rows_16(float* weights, const Rows& va
     POSENC_REPEAT_8(POSENC_ZERO_SUMS)
     for (std::int64_t j = 0; j < count; j += 8) {
       const Weights16 by = split_weights_bf16(weights + j);
-      POSENC_ALL_ROWS(fetch_later<2 * kHeld>(v0, values.ahead); fetch_later<2 * kHeld>(v1, values.ahead);
+      POSENC_ALL_ROWS(fetch_later<2 * kHeld>(v0, values.ahead_of(j + 2 * kPair));
+                      fetch_later<2 * kHeld>(v1, values.ahead_of(j + 2 * kPair + 1));
                       POSENC_REPEAT_4(POSENC_ZIP) POSENC_REPEAT_4(POSENC_ADD_HIGH) POSENC_REPEAT_4(POSENC_ADD_LOW)
                           POSENC_REPEAT_4_MORE(POSENC_ZIP) POSENC_REPEAT_4_MORE(POSENC_ADD_HIGH)
                               POSENC_REPEAT_4_MORE(POSENC_ADD_LOW))
@@ -117,7 +118,7 @@ template <class Rows> HWY_INLINE void add_rows_f16(float* weights, const Rows& v
       const Weights16 by = split_weights_f16(weights + j);
       const auto add = [&]<int kLane>(std::integral_constant<int, kLane>) HWY_ATTR {
         const auto* const row = static_cast<const std::uint16_t*>(values[j + kLane]) + f;
-        fetch_later<2 * kHeld>(row, values.ahead);
+        fetch_later<2 * kHeld>(row, values.ahead_of(j + kLane));
         fetch_soon(row, values.soon());
         POSENC_REPEAT_8(POSENC_LOAD_VALUES)
         POSENC_REPEAT_8(POSENC_ADD_HIGH)
@@ -162,7 +163,7 @@ HWY_INLINE void add_rows_16_4(const std::uint16_t* weights, const StepRows& valu
     const std::uint16_t* w = weights;
     for (std::int64_t j = 0; j < count; j += 4, w += 32) {
       if (is_first && f == 0 && values.ahead > 0) {
-        for (std::int64_t i = j; i < j + 4; ++i) fetch_row_later(values[i], 2 * features, values.ahead);
+        for (std::int64_t i = j; i < j + 4; ++i) fetch_row_later(values[i], 2 * features, values.ahead_of(i));
       }
       const uint16x8_t r0 = load_16(values[j], f), r1 = load_16(values[j + 1], f), r2 = load_16(values[j + 2], f),
                        r3 = load_16(values[j + 3], f);

@@ -32,25 +32,28 @@ void attend_splits(const AttentionJob& job, const ScoreBias& bias, const SplitRu
   const KeyRange seen = job.visible_keys(run.b);
   const std::int64_t begin = std::max(run.begin, seen.begin), end = std::min(run.end, seen.end);
   if (begin >= end) return;
-  SplitPass pass{job, bias, run};
-  pass.load_queries();
+  HeadPasses passes(job, bias, run, end);
+  for (SplitPass& pass : passes.all) pass.load_queries();
+  const std::int64_t block = passes.all.front().block;
   const auto each_block = [&](const auto& visit) HWY_ATTR {
     for (std::int64_t split = 0; split < run.splits(); ++split) {
       const std::int64_t first = run.begin + split * kSplit, last = std::min(first + kSplit, end);
-      for (std::int64_t at = std::max(first, begin); at < last; at += pass.block) {
-        visit(pass.block_of(split, at, std::min(at + pass.block, last)));
+      for (std::int64_t at = std::max(first, begin); at < last; at += block) {
+        visit(split, at, std::min(at + block, last));
       }
     }
   };
-  if (pass.rows >= kFewRows) {
-    each_block([&](const KeyBlock& block) HWY_ATTR {
-      weigh_block(pass, block);
-      add_block(pass, block);
+  if (passes.memory.rows >= kFewRows) {
+    each_block([&](std::int64_t split, std::int64_t first, std::int64_t last) HWY_ATTR {
+      weigh_block(passes, split, first, last);
+      add_block(passes, split, first, last);
     });
     return;
   }
-  each_block([&](const KeyBlock& block) HWY_ATTR { weigh_block(pass, block); });
-  each_block([&](const KeyBlock& block) HWY_ATTR { add_block(pass, block); });
+  each_block([&](std::int64_t split, std::int64_t first, std::int64_t last)
+                 HWY_ATTR { weigh_block(passes, split, first, last); });
+  each_block([&](std::int64_t split, std::int64_t first, std::int64_t last)
+                 HWY_ATTR { add_block(passes, split, first, last); });
 }
 
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE
@@ -85,17 +88,24 @@ struct Splits {
     sums.resize(states.size() * static_cast<std::size_t>(job.v.features));
     row.resize(static_cast<std::size_t>(job.v.features));
   }
-  // The most splits of a run.
-  std::int64_t of_run() const { return rows < kFewRows ? std::clamp<std::int64_t>(count, 1, kMostSplits) : 1; }
-  // Some splits of a head, from `split` on.
-  SplitRun run(std::int64_t head, std::int64_t split, std::int64_t some) {
+  bool heads_inside() const { return has_heads_inside(job, rows); }
+  // The most splits of a run, and heads. The scores of several heads are kept for one split.
+  std::int64_t of_run() const {
+    return rows < kFewRows && !heads_inside() ? std::clamp<std::int64_t>(count, 1, kMostSplits) : 1;
+  }
+  std::int64_t heads_of_run() const { return heads_inside() ? job.k.heads : 1; }
+  // Some splits, from `split` on, of some heads of one sequence.
+  SplitRun run(std::int64_t head, std::int64_t some_heads, std::int64_t split, std::int64_t some) {
     const std::int64_t begin = (first + split) * kSplit, state = (head * count + split) * rows;
     return {head / job.k.heads,
             head % job.k.heads,
             begin,
             std::min({begin + some * kSplit, (first + count) * kSplit, job.k.sequence}),
             states.data() + state,
-            sums.data() + state * job.v.features};
+            sums.data() + state * job.v.features,
+            some_heads,
+            count * rows,
+            count * rows * job.v.features};
   }
 };
 
@@ -151,14 +161,20 @@ bool is_decoding(const AttentionJob& job, const ScoreBias& bias) {
 
 void decode(const AttentionJob& job, const ScoreBias& bias) {
   Splits splits(job);
-  // Long runs, but enough of them for all threads. A split's result is the same bytes in any run.
-  std::int64_t of_run = splits.of_run();
+  // Long runs of many heads, but enough of them for all threads. A split's result is the same bytes in any run.
+  std::int64_t of_run = splits.of_run(), of_heads = splits.heads_of_run();
   const auto runs = [&] { return (splits.count + of_run - 1) / of_run; };
+  const auto parts = [&] { return (job.k.heads + of_heads - 1) / of_heads; };  // of the heads of a sequence
   const std::int64_t wanted = threads() > 1 ? 4 * threads() : 1;
   while (of_run > 1 && splits.heads * runs() < wanted) of_run /= 2;
-  kernels::cpu::parallel_for(splits.heads * runs(), 1, [&](std::int64_t begin, std::int64_t end) {
+  while (of_heads > 1 && job.k.batch * parts() * runs() < wanted) of_heads = (of_heads + 1) / 2;
+  kernels::cpu::parallel_for(job.k.batch * parts() * runs(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t at = begin; at < end; ++at) {
-      HWY_DYNAMIC_DISPATCH(attend_splits)(job, bias, splits.run(at / runs(), at % runs() * of_run, of_run));
+      const std::int64_t part = at / runs(), head = part % parts() * of_heads;
+      HWY_DYNAMIC_DISPATCH(attend_splits)
+      (job, bias,
+       splits.run(part / parts() * job.k.heads + head, std::min(of_heads, job.k.heads - head), at % runs() * of_run,
+                  of_run));
     }
   });
   for (std::int64_t head = 0; head < splits.heads; ++head) {
@@ -170,7 +186,7 @@ void count_decode(const AttentionJob& job, const ScoreBias& bias) {
   Splits splits(job);
   if (splits.count == 0) return;
   kernels::cpu::parallel_for(1, 1, [&](std::int64_t, std::int64_t) {
-    HWY_DYNAMIC_DISPATCH(take_run_memory)(job, bias, splits.run(0, 0, splits.of_run()));
+    HWY_DYNAMIC_DISPATCH(take_run_memory)(job, bias, splits.run(0, splits.heads_of_run(), 0, splits.of_run()));
   });
 }
 

@@ -71,7 +71,7 @@ template <class K, bool kIsMore, class Rows> HWY_INLINE void score_held(const fl
   POSENC_REPEAT_16(POSENC_LOAD_QUERY)
   for (std::int64_t j = 0; j < count; ++j, part += kHeldLanes) {
     const K* HWY_RESTRICT k = static_cast<const K*>(keys[j]) + f;
-    fetch_later<kHeld* static_cast<std::int64_t>(sizeof(K))>(k, keys.ahead);
+    fetch_later<kHeld* static_cast<std::int64_t>(sizeof(K))>(k, keys.ahead_of(j));
     VF even = kIsMore ? hn::LoadU(d, part) : hn::Zero(d), odd = hn::Zero(d);
     POSENC_REPEAT_16(POSENC_MULTIPLY_KEY)
     hn::StoreU(hn::Add(even, odd), d, part);
@@ -237,15 +237,15 @@ template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows,
 #elif !POSENC_FEW_REGISTERS
     for (; features % lanes() == 0 && j + 4 <= count; j += 4) {
       for (std::int64_t i = j; r == 0 && keys.ahead > 0 && i < j + 4; ++i) {
-        fetch_row_later(keys[i], features * static_cast<std::int64_t>(sizeof(K)), keys.ahead);
+        fetch_row_later(keys[i], features * static_cast<std::int64_t>(sizeof(K)), keys.ahead_of(i));
       }
       dot_4x4<K>(q, keys, j, features, scores + j, stride);
     }
 #endif
     for (; j + 2 <= count; j += 2) {
       if (r == 0 && keys.ahead > 0) {
-        fetch_row_later(keys[j], features * static_cast<std::int64_t>(sizeof(K)), keys.ahead);
-        fetch_row_later(keys[j + 1], features * static_cast<std::int64_t>(sizeof(K)), keys.ahead);
+        fetch_row_later(keys[j], features * static_cast<std::int64_t>(sizeof(K)), keys.ahead_of(j));
+        fetch_row_later(keys[j + 1], features * static_cast<std::int64_t>(sizeof(K)), keys.ahead_of(j + 1));
       }
       dot_4x2(q, static_cast<const K*>(keys[j]), static_cast<const K*>(keys[j + 1]), features, scores + j, stride);
     }

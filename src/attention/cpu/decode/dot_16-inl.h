@@ -152,7 +152,7 @@ HWY_INLINE void score_held_16(const std::uint16_t* q, const Rows& keys, std::int
   POSENC_REPEAT_8(POSENC_LOAD_QUERY)
   for (std::int64_t j = 0; j < count; ++j, part += 4) {
     const auto* const k = static_cast<const std::uint16_t*>(keys[j]) + f;
-    fetch_later<2 * kHeld>(k, keys.ahead);
+    fetch_later<2 * kHeld>(k, keys.ahead_of(j));
     if constexpr (kIsF16) fetch_soon(k, keys.soon());
     float32x4_t even = kIsMore ? vld1q_f32(part) : vdupq_n_f32(0), odd = vdupq_n_f32(0);
     if constexpr (kIsF16) {
@@ -265,7 +265,7 @@ HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const StepR
     }
     for (std::int64_t j = 0; j < count; j += 4) {
       if (takes_four && r == 0 && keys.ahead > 0) {
-        for (std::int64_t i = j; i < j + 4; ++i) fetch_row_later(keys[i], 2 * features, keys.ahead);
+        for (std::int64_t i = j; i < j + 4; ++i) fetch_row_later(keys[i], 2 * features, keys.ahead_of(i));
       }
       if (takes_four && q.is_f16) {
         for (std::int64_t two = j; two < j + 4; two += 2) {

@@ -18,31 +18,43 @@ namespace posenc::attend::cpu::HWY_NAMESPACE {
 
 inline const RowRotation kNoRotation = {};  // values are never rotated
 
+// What the heads of a run share: their rows are read in turns.
+struct PassMemory {
+  std::int64_t rows;
+  RowReader k, v;
+  // 16-bit values that are multiplied in f32 are widened once if eight or more rows use them.
+  bool widens_values = rows >= 2 * kFewRows && v.in_place && v.type != DataType::kF32;
+  AlignedVector<float> wide_values =
+      AlignedVector<float>(widens_values ? static_cast<std::size_t>(kDecodeStep * v.x.features) : 0);
+  // So are keys, from 32 rows on; with fewer, it costs more than it saves.
+  bool widens_keys = rows >= 8 * kFewRows && k.in_place && k.type != DataType::kF32;
+  AlignedVector<float> wide_keys =
+      AlignedVector<float>(widens_keys ? static_cast<std::size_t>(kDecodeStep * k.x.features) : 0);
+
+  PassMemory(const AttentionJob& job, std::int64_t heads, std::int64_t last_key)
+      : rows(job.group * job.q.sequence),
+        k{.x = job.k, .rotation = job.k_rotation, .heads = heads, .last_key = last_key},
+        v{.x = job.v, .rotation = kNoRotation, .heads = heads, .last_key = last_key} {}
+};
+
 // One run of keys and all queries that share its key head.
 struct SplitPass {
   const AttentionJob& job;
   const ScoreBias& bias;
-  const SplitRun& run;
-  std::int64_t rows = job.group * job.q.sequence;
+  PassMemory& memory;
+  SplitRun run;
+  std::int64_t rows = memory.rows;
   std::int64_t block = rows < kFewRows ? kSplit : kDecodeStep;
   std::int64_t blocks = rows < kFewRows ? run.splits() : 1;  // whose scores are kept at the same time
   bool adjusts = job.softcap > 0 || !std::holds_alternative<terms::NoTiles>(bias.tiles) || job.has_masks();  // scores
-  RowReader k{.x = job.k, .rotation = job.k_rotation};
-  RowReader v{.x = job.v, .rotation = kNoRotation};
-  std::int64_t step = rows == 1 && k.in_place && v.in_place ? kLongStep : kDecodeStep;  // maximum keys per step
   AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));
-  NativeProducts native{job, k, v, rows};
-  // 16-bit values that are multiplied in f32 are widened once if eight or more rows use them.
-  bool widens_values = rows >= 2 * kFewRows && v.in_place && v.type != DataType::kF32;
-  AlignedVector<float> wide_values =
-      AlignedVector<float>(widens_values ? static_cast<std::size_t>(kDecodeStep * job.v.features) : 0);
-  // So are keys, from 32 rows on; with fewer, it costs more than it saves.
-  bool widens_keys = rows >= 8 * kFewRows && k.in_place && k.type != DataType::kF32;
-  AlignedVector<float> wide_keys =
-      AlignedVector<float>(widens_keys ? static_cast<std::size_t>(kDecodeStep * job.k.features) : 0);
+  NativeProducts native{job, memory.k, memory.v, rows};
   std::int64_t stride = block + kMostLanes;  // of a row of scores, padded because vectors may pass its end
   AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(blocks * rows * stride));
   AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(blocks * rows));
+
+  SplitPass(const AttentionJob& a_job, const ScoreBias& a_bias, PassMemory& a_memory, const SplitRun& a_run)
+      : job(a_job), bias(a_bias), memory(a_memory), run(a_run) {}
 
   std::int64_t head(std::int64_t r) const { return run.g * job.group + r / job.q.sequence; }
   std::int64_t query(std::int64_t r) const { return r % job.q.sequence; }
@@ -62,12 +74,6 @@ struct SplitPass {
             run.states + split * rows,
             run.sums + split * rows * job.v.features};
   }
-  template <class Visitor> HWY_INLINE void each_step(const KeyBlock& keys, const Visitor& visit) const {
-    for (std::int64_t at = keys.begin; at < keys.end; at += step) {
-      visit(Step{keys, at, std::min(at + step, keys.end)});
-    }
-  }
-
   // The queries, times the factor of the scores unless that is applied later.
   void load_queries() {
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -75,14 +81,46 @@ struct SplitPass {
                 q.data() + r * job.q.features);
     }
     const auto factor = static_cast<float>(job.scale * kLog2E);
-    if (native.take_queries(q, factor, widens_keys)) return;
+    if (native.take_queries(q, factor, memory.widens_keys)) return;
     for (float& x : q) x *= factor;
+  }
+};
+
+// The passes of all heads of a run. Given back in the opposite order, as an arena wants its memory.
+struct HeadPasses {
+  PassMemory memory;
+  AlignedVector<SplitPass> all;
+  // The most keys of a step: of one head, a single row reads each row only once.
+  std::int64_t step;
+
+  HeadPasses(const AttentionJob& job, const ScoreBias& bias, const SplitRun& run, std::int64_t last_key)
+      : memory(job, run.heads, last_key) {
+    const bool is_long = run.heads == 1 && memory.rows == 1 && memory.k.in_place && memory.v.in_place;
+    step = is_long ? kLongStep : kDecodeStep;
+    all.reserve(static_cast<std::size_t>(run.heads));
+    for (std::int64_t head = 0; head < run.heads; ++head) all.emplace_back(job, bias, memory, run.of_head(head));
+  }
+  ~HeadPasses() {
+    while (!all.empty()) all.pop_back();
+  }
+  HeadPasses(const HeadPasses&) = delete;
+  HeadPasses& operator=(const HeadPasses&) = delete;
+
+  // Calls visit(pass, step) for the keys `first` to `last` of a split, head by head at each step.
+  template <class Visitor>
+  HWY_INLINE void each_step(std::int64_t split, std::int64_t first, std::int64_t last, const Visitor& visit) {
+    for (std::int64_t at = first; at < last; at += step) {
+      for (SplitPass& pass : all) {
+        const KeyBlock block = pass.block_of(split, first, last);
+        visit(pass, Step{block, at, std::min(at + step, last)});
+      }
+    }
   }
 };
 
 // Takes the memory that a run takes, for a plan, which counts it.
 inline void take_run_memory(const AttentionJob& job, const ScoreBias& bias, const SplitRun& run) {
-  const SplitPass pass{job, bias, run};
+  const HeadPasses passes(job, bias, run, run.end);
   kernels::take_and_give(rotation_scratch(job));
 }
 

@@ -31,6 +31,7 @@ struct EvenRows {
   const std::byte* first;
   std::int64_t step;
   std::int64_t ahead;
+  HWY_INLINE std::int64_t ahead_of(std::int64_t) const { return ahead; }
   HWY_INLINE std::int64_t soon() const { return kRowsSoon * step; }
   HWY_INLINE const void* operator[](std::int64_t j) const { return first + j * step; }
   HWY_INLINE EvenRows from(std::int64_t j) const { return {first + j * step, step, ahead}; }
@@ -42,9 +43,13 @@ struct StepRows {
   const std::int64_t* offsets;  // bytes
   std::int64_t ahead = 0;       // how far ahead to prefetch; 0: the rows are probably in a cache
   std::int64_t even_step = 0;   // the distance of the rows if constant, not counting the repeated last one; else 0
+  std::int64_t later = 0;       // of pages: row j + later is prefetched with row j, wherever it is; else 0
+  HWY_INLINE std::int64_t ahead_of(std::int64_t j) const {
+    return later > 0 ? offsets[j + later] - offsets[j] : ahead;
+  }
   HWY_INLINE std::int64_t soon() const { return kRowsSoon * even_step; }
   HWY_INLINE const void* operator[](std::int64_t j) const { return first + offsets[j]; }
-  HWY_INLINE StepRows from(std::int64_t j) const { return {first, offsets + j, ahead, even_step}; }
+  HWY_INLINE StepRows from(std::int64_t j) const { return {first, offsets + j, ahead, even_step, later}; }
 };
 // Calls visit(rows) for `count` rows, with EvenRows if possible: without a table of offsets, a loop has a quarter
 // fewer instructions, and more rows are in flight.
@@ -91,42 +96,62 @@ HWY_INLINE void for_each_64_rows(const StepRows& values, std::int64_t count, flo
   });
 }
 
-// The rows of a step of K or V: read in place, or widened (and rotated) into a buffer.
+// The rows of a step of K or V: read in place, or widened (and rotated) into a buffer. Heads share a reader.
 struct RowReader {
   const HeadTensor<const void>& x;
   const RowRotation& rotation;
+  std::int64_t heads;     // that take turns at each step
+  std::int64_t last_key;  // no key from here on is read
   bool in_place = x.type != DataType::kF64 && x.feature_stride == 1 && rotation.cos_sin == nullptr;
   DataType type = in_place ? x.type : DataType::kF32;
   AlignedVector<float> buffer =
       AlignedVector<float>(in_place ? 0 : static_cast<std::size_t>(kDecodeStep * x.features));
   std::int64_t step = (in_place ? x.token_stride : x.features) * size_of(type);
-  std::int64_t ahead =
-      in_place ? kernels::cpu::ahead_for(x.batch * x.heads * x.sequence * x.features * size_of(type)) : 0;
-  std::int64_t ready = 0;  // how many offsets are valid for consecutive rows
-  std::int64_t offsets[kLongStep + 8] = {};
+  std::int64_t ahead = ahead_in_bytes();
+  std::int64_t ready = 0;                       // how many offsets are valid for consecutive rows
+  std::int64_t begin_ready = 0, end_ready = 0;  // the keys whose offsets in pages are there
+  std::int64_t offsets[kLongStep + kDecodeStep + 8] = {};
+
+  // Rows that lie one after another are prefetched far ahead; of several heads, the row of the next step.
+  std::int64_t ahead_in_bytes() const {
+    const std::int64_t far =
+        in_place ? kernels::cpu::ahead_for(x.batch * x.heads * x.sequence * x.features * size_of(type)) : 0;
+    return far > 0 && heads > 1 ? kDecodeStep * step : far;
+  }
+  // Offsets of keys `begin` to `end`, and of those that are prefetched with them: past the last key, that one.
+  void find_in_pages(std::int64_t b, std::int64_t begin, std::int64_t end) {
+    if (begin == begin_ready && end == end_ready) return;
+    begin_ready = begin, end_ready = end;
+    const std::int64_t past = std::min(end + kDecodeStep, last_key);
+    for (std::int64_t t = begin; t < past;) {
+      const std::int64_t page = x.pages[b * x.page_row + t / x.page_tokens], place = t % x.page_tokens;
+      const std::int64_t last = std::min(past, t - place + x.page_tokens);
+      std::int64_t offset = page * x.batch_stride * size_of(x.type) + place * step;
+      for (; t < last; ++t, offset += step) offsets[t - begin] = offset;
+    }
+    const std::int64_t found = past - begin;
+    std::fill(offsets + found, offsets + (end - begin) + kDecodeStep + 8, offsets[found - 1]);
+    // the last row is repeated, up to a multiple of eight
+    const std::int64_t count = end - begin;
+    for (std::int64_t j = count; j % 8 != 0; ++j) offsets[j] = offsets[count - 1];
+  }
 
   StepRows load(std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
     if (!in_place) load_rows(x, rotation, b, g, begin, end, x.features, buffer.data());
-    const bool is_paged = in_place && x.pages != nullptr;
     const auto* first = in_place ? static_cast<const std::byte*>(x.data) + g * x.head_stride * size_of(x.type)
                                  : reinterpret_cast<const std::byte*>(buffer.data());
-    const std::int64_t count = end - begin;
-    if (is_paged) {
-      for (std::int64_t t = begin; t < end;) {
-        const std::int64_t page = x.pages[b * x.page_row + t / x.page_tokens], place = t % x.page_tokens;
-        const std::int64_t last = std::min(end, t - place + x.page_tokens);
-        std::int64_t offset = page * x.batch_stride * size_of(x.type) + place * step;
-        for (; t < last; ++t, offset += step) offsets[t - begin] = offset;
-      }
-    } else {
-      if (in_place) first += b * x.batch_stride * size_of(x.type) + begin * step;
-      for (; ready < count; ++ready) offsets[ready] = ready * step;
+    if (in_place && x.pages != nullptr) {
+      find_in_pages(b, begin, end);
+      return {first, offsets, ahead, 0, ahead > 0 ? kDecodeStep : 0};
     }
+    const std::int64_t count = end - begin;
+    if (in_place) first += b * x.batch_stride * size_of(x.type) + begin * step;
+    for (; ready < count; ++ready) offsets[ready] = ready * step;
     if (count % 8 != 0) {
       for (std::int64_t j = count; j % 8 != 0; ++j) offsets[j] = offsets[count - 1];
       ready = std::min(ready, count);
     }
-    return {first, offsets, ahead, is_paged ? 0 : step};
+    return {first, offsets, ahead, step};
   }
 };
 
@@ -149,7 +174,7 @@ HWY_INLINE StepRows widened(const RowReader& reader, const StepRows& rows, std::
     using T = decltype(kind);
     for (std::int64_t j = 0; j < count; ++j) {
       const auto* const row = static_cast<const T*>(rows[j]);
-      fetch_row_later(row, features * static_cast<std::int64_t>(sizeof(T)), rows.ahead);
+      fetch_row_later(row, features * static_cast<std::int64_t>(sizeof(T)), rows.ahead_of(j));
       widen_row(row, 1, features, to + j * features);
       offsets[j] = j * bytes;
     }

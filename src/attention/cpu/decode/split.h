@@ -18,13 +18,25 @@ struct SoftmaxState {
   float row_max = -std::numeric_limits<float>::infinity(), row_sum = 0;
 };
 
-/// Some splits of keys of one head of one sequence.
+/// Some splits of keys of some heads of one sequence, from head g on.
 struct SplitRun {
   std::int64_t b, g, begin, end;
-  SoftmaxState* states;  // [splits, rows]
-  float* sums;           // [splits, rows, value features]
+  SoftmaxState* states;                                    // [heads, splits, rows]
+  float* sums;                                             // [heads, splits, rows, value features]
+  std::int64_t heads = 1, head_states = 0, head_sums = 0;  // the strides from head to head
   std::int64_t splits() const { return (end - begin + kSplit - 1) / kSplit; }
+  SplitRun of_head(std::int64_t head) const {
+    return {b, g + head, begin, end, states + head * head_states, sums + head * head_sums};
+  }
 };
+
+/// Whether the heads of a token, or of a page of tokens, lie side by side, so that memory is read in its own order if heads
+/// take turns at each step of keys: one stream instead of one for each head, each of which touches every page of memory.
+/// With many rows, the sums of all heads would not stay in a cache.
+inline bool has_heads_inside(const AttentionJob& job, std::int64_t rows) {
+  constexpr std::int64_t kMostRows = 32;
+  return job.k.heads > 1 && rows <= kMostRows && (job.k.pages != nullptr || job.k.head_stride < job.k.token_stride);
+}
 
 /// Keys of one split; where their scores are kept, and where their softmax and sums go.
 struct KeyBlock {

@@ -58,38 +58,41 @@ HWY_NOINLINE void add_in_f32(SplitPass& pass, const Step& step, const StepRows& 
           });
     }
   };
-  if (!pass.widens_values) {
-    with_rows(pass.v, [&](auto kind) HWY_ATTR { add(kind, values); });
+  if (!pass.memory.widens_values) {
+    with_rows(pass.memory.v, [&](auto kind) HWY_ATTR { add(kind, values); });
     return;
   }
   std::int64_t offsets[kDecodeStep + 8] = {};
-  add(float{}, widened(pass.v, values, count, pass.wide_values.data(), offsets));
+  add(float{}, widened(pass.memory.v, values, count, pass.memory.wide_values.data(), offsets));
 }
 
-inline void add_block(SplitPass& pass, const KeyBlock& block) {
-  pass.each_step(block, [&](const Step& step) HWY_ATTR {
-    const StepRows values = pass.v.load(pass.run.b, pass.run.g, step.begin, step.end);
-    bool all_see_all = !pass.job.has_masks();
+inline void add_step(SplitPass& pass, const Step& step) {
+  const StepRows values = pass.memory.v.load(pass.run.b, pass.run.g, step.begin, step.end);
+  float* const rescale = step.block.rescale;
+  bool all_see_all = !pass.job.has_masks();
+  for (std::int64_t r = 0; r < pass.rows; ++r) {
+    const KeyRange seen = pass.visible_keys(r, step.begin, step.end);
+    if (seen.begin != step.begin || seen.end != step.end) all_see_all = false;
+  }
+  if (all_see_all) {
+    const std::int64_t done = pass.native.add(step, values, pass.job.v.features);
+    if (done < pass.rows) add_in_f32(pass, step, values, done);
+    std::fill(rescale, rescale + pass.rows, 1.0f);
+    return;
+  }
+  with_rows(pass.memory.v, [&](auto kind) HWY_ATTR {
+    using V = decltype(kind);
     for (std::int64_t r = 0; r < pass.rows; ++r) {
       const KeyRange seen = pass.visible_keys(r, step.begin, step.end);
-      if (seen.begin != step.begin || seen.end != step.end) all_see_all = false;
+      if (seen.begin >= seen.end) continue;
+      add_values<V>(pass, r, step, values, seen.begin, seen.end);
+      rescale[r] = 1;
     }
-    if (all_see_all) {
-      const std::int64_t done = pass.native.add(step, values, pass.job.v.features);
-      if (done < pass.rows) add_in_f32(pass, step, values, done);
-      std::fill(block.rescale, block.rescale + pass.rows, 1.0f);
-      return;
-    }
-    with_rows(pass.v, [&](auto kind) HWY_ATTR {
-      using V = decltype(kind);
-      for (std::int64_t r = 0; r < pass.rows; ++r) {
-        const KeyRange seen = pass.visible_keys(r, step.begin, step.end);
-        if (seen.begin >= seen.end) continue;
-        add_values<V>(pass, r, step, values, seen.begin, seen.end);
-        block.rescale[r] = 1;
-      }
-    });
   });
+}
+
+inline void add_block(HeadPasses& passes, std::int64_t split, std::int64_t first, std::int64_t last) {
+  passes.each_step(split, first, last, [&](SplitPass& pass, const Step& step) HWY_ATTR { add_step(pass, step); });
 }
 
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE

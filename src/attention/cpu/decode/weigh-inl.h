@@ -102,30 +102,32 @@ inline void adjust_row(SplitPass& pass, std::int64_t r, const Step& step, std::i
 
 inline void score_step(SplitPass& pass, const Step& step) {
   const std::int64_t features = pass.job.q.features;
-  const StepRows keys = pass.k.load(pass.run.b, pass.run.g, step.begin, step.end);
+  const StepRows keys = pass.memory.k.load(pass.run.b, pass.run.g, step.begin, step.end);
   if (pass.native.score(step, keys)) return;
   const auto score = [&](auto kind, const StepRows& from) HWY_ATTR {
     score_rows<decltype(kind)>(pass.q.data(), pass.rows, from, step.count(), features, step.scores(0), pass.stride);
   };
-  if (!pass.widens_keys) {
-    with_rows(pass.k, [&](auto kind) HWY_ATTR { score(kind, keys); });
+  if (!pass.memory.widens_keys) {
+    with_rows(pass.memory.k, [&](auto kind) HWY_ATTR { score(kind, keys); });
     return;
   }
   std::int64_t offsets[kDecodeStep + 8] = {};
-  score(float{}, widened(pass.k, keys, step.count(), pass.wide_keys.data(), offsets));
+  score(float{}, widened(pass.memory.k, keys, step.count(), pass.memory.wide_keys.data(), offsets));
 }
 
-// The scores of a block, and the weights that the online softmax computes from them.
-inline void weigh_block(SplitPass& pass, const KeyBlock& block) {
-  pass.each_step(block, [&](const Step& step) HWY_ATTR {
-    score_step(pass, step);
-    for (std::int64_t r = 0; r < pass.rows; ++r) {
-      const KeyRange seen = pass.visible_keys(r, step.begin, step.end);
-      for (std::int64_t at = seen.begin; pass.adjusts && at < seen.end; at += kDecodeStep) {
-        adjust_row(pass, r, step, at, std::min(at + kDecodeStep, seen.end));
-      }
+// The scores of a step, with what position and masks do to them.
+inline void score_and_adjust(SplitPass& pass, const Step& step) {
+  score_step(pass, step);
+  for (std::int64_t r = 0; r < pass.rows; ++r) {
+    const KeyRange seen = pass.visible_keys(r, step.begin, step.end);
+    for (std::int64_t at = seen.begin; pass.adjusts && at < seen.end; at += kDecodeStep) {
+      adjust_row(pass, r, step, at, std::min(at + kDecodeStep, seen.end));
     }
-  });
+  }
+}
+
+// The weights that the online softmax computes from the scores of a block.
+inline void weigh_rows(SplitPass& pass, const KeyBlock& block) {
   for (std::int64_t r = 0; r < pass.rows; ++r) {
     const KeyRange seen = pass.visible_keys(r, block.begin, block.end);
     block.rescale[r] = 1;
@@ -133,6 +135,13 @@ inline void weigh_block(SplitPass& pass, const KeyBlock& block) {
     float* const scores = block.scores + r * block.stride + (seen.begin - block.begin);
     block.rescale[r] = online_softmax(scores, seen.end - seen.begin, block.states[r]);
   }
+}
+
+// Scores and weights of keys `first` to `last` of a split.
+inline void weigh_block(HeadPasses& passes, std::int64_t split, std::int64_t first, std::int64_t last) {
+  passes.each_step(split, first, last,
+                   [&](SplitPass& pass, const Step& step) HWY_ATTR { score_and_adjust(pass, step); });
+  for (SplitPass& pass : passes.all) weigh_rows(pass, pass.block_of(split, first, last));
 }
 
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE
