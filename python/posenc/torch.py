@@ -401,4 +401,13 @@ def _rotary_schemes(config: Any, layer_type: str | None, mix_axes: bool) -> dict
     return found
 
 
+def __getattr__(name: str) -> Any:
+    """posenc.torch.distributed, loaded when it is wanted: a torch may have been built without."""
+    if name != "distributed":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import torch_distributed
+
+    return torch_distributed
+
+
 __all__ = ["RelativeBias", "RotaryEmbedding", "add", "attention", "rotate", "rotate_"]
