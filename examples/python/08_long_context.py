@@ -34,7 +34,7 @@ def train():
     used = 4096 * int(open("/proc/self/statm").read().split()[5])  # data and stack, as the limit counts them
     resource.setrlimit(resource.RLIMIT_DATA, (used + ALLOWED, resource.RLIM_INFINITY))
     losses = []
-    for _ in range(30):
+    for _ in range(15):
         q, k, v = project(embed(inputs)).view(1, -1, 3, HEADS, WIDTH // HEADS).unbind(2)
         mixed = distributed.context_parallel_attention(q, k, v, rope, method="ring", causal=True, window=WINDOW, order="bshd")
         loss = torch.nn.functional.cross_entropy(read(mixed.reshape(-1, WIDTH)), targets)

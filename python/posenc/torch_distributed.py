@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
     slot: int  # of the first, in the shard
     token: int  # in the whole input
-    count: int
+    size: int
     sequence: int  # pieces of different sequences, or chunks, do not attend to each other
     position: int  # of the first, in its sequence
 
@@ -95,11 +95,11 @@ def _visible(query: Piece, key: Piece, causal: bool, window: int) -> Optional[tu
     if query.sequence != key.sequence or (causal and key.position > query.position):
         return None
     if query == key:
-        return causal, window if window < query.count else 0
+        return causal, window if window < query.size else 0
     apart = query.position - key.position if key.position < query.position else key.position - query.position
-    shorter = key.count if key.position < query.position else query.count
+    shorter = key.size if key.position < query.position else query.size
     nearest = apart - shorter + 1
-    if not window or apart - shorter + query.count + key.count <= window:
+    if not window or apart - shorter + query.size + key.size <= window:
         return False, 0
     return None if nearest >= window else (False, window)
 
@@ -113,7 +113,7 @@ def _calls(queries: tuple[Piece, ...], keys: tuple[Piece, ...], causal: bool, wi
             how = _visible(query, key, causal, window)
             if how is None:
                 continue
-            one = Call(query.slot, query.count, key.slot, key.count, *how, query.position, key.position)
+            one = Call(query.slot, query.size, key.slot, key.size, *how, query.position, key.position)
             last = calls[-1] if calls else None
             if last and not (one.causal or one.window or last.causal or last.window) and (
                     (last.query, last.key + last.keys) == (one.query, one.key)):
@@ -247,7 +247,7 @@ def position_ids(tokens: int, *, group: Any = None, split: str = "zigzag", packe
     rank, size = _ranks(group, "position_ids")
     _check_tokens(tokens, size, split, "position_ids")
     pieces = _layout(tokens, size, split, _packed(packed, tokens), 0)[rank]
-    return torch.cat([torch.arange(one.position, one.position + one.count, device=device) for one in pieces])
+    return torch.cat([torch.arange(one.position, one.position + one.size, device=device) for one in pieces])
 
 
 def _packed(packed: Any, tokens: int) -> Optional[tuple[int, ...]]:
@@ -293,7 +293,7 @@ def _positions(task: _Task, rank: int, first: Optional[int], begin: int, count: 
         return task.positions[rank][..., begin : begin + count].contiguous()
     if first is not None:
         return first
-    ids = [one.position + i for one in task.layout[rank] for i in range(one.count)]
+    ids = [one.position + i for one in task.layout[rank] for i in range(one.size)]
     return ids[begin : begin + count]
 
 
@@ -325,7 +325,7 @@ class _Carousel:
         self.requests: list[Any] = []
 
     def member(self, rank: int) -> int:
-        return rank % self.size if self.group is None else int(dist.get_global_rank(self.group, rank % self.size))
+        return rank % int(self.size) if self.group is None else int(dist.get_global_rank(self.group, rank % self.size))
 
     def send(self, hops: int) -> None:
         """Begins to send it `hops` ranks further, and to receive the one that comes from there."""
@@ -383,7 +383,8 @@ class _Ring(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, d: torch.Tensor) -> Any:
-        q, k, v, out, lse, table, sinks = (x if x is None else x.detach() for x in ctx.saved_tensors)
+        saved: list[Any] = [x if x is None else x.detach() for x in ctx.saved_tensors]
+        q, k, v, out, lse, table, sinks = saved
         task, d = ctx.task, d.contiguous()
         rank, steps = dist.get_rank(task.group), _steps(task.layout, task.causal, task.window)
         form = local._bound(task.form, table)
@@ -433,18 +434,18 @@ def _all_gather(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Any, ta
     for piece in task.layout[rank]:
         others = [one for pieces in task.layout for one in pieces if one.sequence == piece.sequence]
         begin = min(one.token for one in others)
-        end = piece.token + piece.count if task.causal else max(one.token + one.count for one in others)
+        end = piece.token + piece.size if task.causal else max(one.token + one.size for one in others)
         options: dict[str, Any] = {**task.values, "causal": task.causal, "window": task.window}
         if task.positions is not None:
             ids = task.positions.transpose(0, 1).flatten(1)  # [axes, tokens], shard after shard
             ids = _in_order(ids.t(), tokens, size, split).t()
-            options["query_positions"] = ids[:, piece.token : piece.token + piece.count].squeeze(0)
+            options["query_positions"] = ids[:, piece.token : piece.token + piece.size].squeeze(0)
             options["key_positions"] = ids[:, begin:end].squeeze(0)
         first = piece.position - (piece.token - begin)
         if task.positions is None and (first or not task.causal):  # else the queries are the last tokens, as attention takes them
-            options["query_positions"] = torch.arange(piece.position, piece.position + piece.count)
+            options["query_positions"] = torch.arange(piece.position, piece.position + piece.size)
             options["key_positions"] = torch.arange(first, first + end - begin)
-        parts.append(local.attention(q[..., piece.slot : piece.slot + piece.count, :], keys[..., begin:end, :], values[..., begin:end, :],
+        parts.append(local.attention(q[..., piece.slot : piece.slot + piece.size, :], keys[..., begin:end, :], values[..., begin:end, :],
                                      form, table=table, sinks=sinks, **options))
     return torch.cat(parts, -2)
 

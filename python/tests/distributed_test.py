@@ -161,6 +161,19 @@ def sharded_cache(rank, size):
     return float((out - wanted).abs().max()), all(torch.equal(x, out) for x in same)
 
 
+def in_a_group(rank, size):
+    group = dist.new_group([1, 3])
+    q, k, v, _ = inputs()
+    if rank not in (1, 3):
+        try:
+            distributed.shard(q, dim=2, group=group)
+        except RuntimeError as error:
+            return str(error)
+    mine = [distributed.shard(x, dim=2, group=group) for x in (q, k, v)]
+    out = distributed.context_parallel_attention(*mine, ROPE, group=group, method="ring", causal=True)
+    return float((distributed.unshard(out, dim=2, group=group) - pt.attention(q, k, v, ROPE, causal=True)).abs().max())
+
+
 def faults(rank, size):
     """Every rank says the same, and can go on."""
     q, k, v, _ = inputs()
@@ -265,6 +278,13 @@ class Distributed(unittest.TestCase):
             self.assertIsInstance(found, tuple, found)
             self.assertLess(found[0], 1e-6)
             self.assertTrue(found[1], "ranks have different bits")
+
+    def test_a_group_of_some_ranks(self):
+        found = ranks("in_a_group", 4)
+        for rank in (1, 3):
+            self.assertIsInstance(found[rank], float, found)
+            self.assertLess(found[rank], 2e-6)
+        self.assertEqual([found[0], found[2]], ["shard: this process is not in the group"] * 2)
 
     def test_faults_are_the_same_error_on_every_rank(self):
         first, second = ranks("faults", 2)

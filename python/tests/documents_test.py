@@ -15,7 +15,7 @@ if os.environ.get("POSENC_SANITIZE"):
     sys.exit(77)
 
 ROOT = Path(os.environ.get("POSENC_ROOT", Path(__file__).parents[2]))
-NEEDS = {"05_train_t5_bias": "torch", "06_transformers": "transformers"}
+NEEDS = {"05_train_t5_bias": "torch", "06_transformers": "transformers", "08_long_context": "torch"}
 
 
 def is_there(module):
