@@ -308,10 +308,16 @@ def _options(task: _Task, call: Call, here: int, owner: int) -> dict[str, Any]:
 def _merge(out: torch.Tensor, lse: torch.Tensor, other: torch.Tensor, other_lse: torch.Tensor) -> None:
     if out.device.type == "cpu":
         merge_on_host(out, lse, other, other_lse)
-        return
+    else:
+        _merge_by_torch(out, lse, other, other_lse)
+
+
+def _merge_by_torch(out: torch.Tensor, lse: torch.Tensor, other: torch.Tensor, other_lse: torch.Tensor) -> None:
+    """The same on a GPU. A side without keys (−inf) is not read, and a row that has keys keeps its bits."""
     share = torch.sigmoid(lse - other_lse).unsqueeze(-1)
-    share = torch.where(torch.isinf(other_lse).unsqueeze(-1), torch.ones_like(share), share)
-    out.copy_(torch.where(share == 1, out, share * out + (1 - share) * other))
+    merged = share * out + (1 - share) * other
+    merged = torch.where(torch.isneginf(lse).unsqueeze(-1), other.to(out.dtype), merged)
+    out.copy_(torch.where(torch.isneginf(other_lse).unsqueeze(-1), out, merged))
     lse.copy_(torch.logaddexp(lse, other_lse))
 
 

@@ -316,6 +316,22 @@ class Distributed(unittest.TestCase):
         self.assertEqual(steps("zigzag", 64), (0, 1, 7))
         self.assertEqual(steps("contiguous", 0, (128,) * 8), (0,))
 
+    def test_merging_by_torch_is_merge(self):
+        made = torch.Generator().manual_seed(1)
+        out, other = torch.randn(2, 2, 3, 5, 8, generator=made)
+        sums, other_sums = torch.randn(2, 2, 3, 5, generator=made) * 4
+        sums[0, 0, 0] = other_sums[0, 1, 0] = -float("inf")
+        sums[1, 0, 2] = other_sums[1, 0, 2] = -float("inf")
+        out[sums == -float("inf")] = 0
+        other[other_sums == -float("inf")] = 0
+        for dtype in (torch.float32, torch.bfloat16):
+            wanted = posenc.merge(a := out.clone(), sa := sums.clone(), other.to(dtype), other_sums)
+            torch_distributed._merge_by_torch(b := out.clone(), sb := sums.clone(), other.to(dtype), other_sums)
+            self.assertIs(wanted, a)
+            self.assertTrue(torch.allclose(a, b, rtol=1e-6, atol=1e-6))
+            self.assertTrue(torch.allclose(sa, sb, rtol=1e-6, atol=1e-6))
+            self.assertTrue(torch.equal(b[0, 1, 0], out[0, 1, 0]))
+
     def test_without_a_process_group(self):
         x = torch.zeros(1, 1, 4, 8)
         for call in (lambda: distributed.context_parallel_attention(x, x, x), lambda: distributed.shard(x), lambda: distributed.position_ids(4)):
