@@ -152,7 +152,13 @@ std::vector<PositionTable> tables_from(const std::string& folder) {
 }
 
 Model model_from(const std::string& path) {
-  const std::string name = is_directory(path) ? path + (path.ends_with('/') ? "" : "/") + "config.json" : path;
+  std::string name = path;
+  if (is_directory(path)) {
+    const std::string front = path + (path.ends_with('/') ? "" : "/");
+    // Meta and Mistral publish params.json alone
+    const bool has_params = !is_there(front + "config.json") && is_there(front + "params.json");
+    name = front + (has_params ? "params.json" : "config.json");
+  }
   const MappedFile file(name);
   try {
     if (file.text().starts_with("GGUF") || name.ends_with(".gguf")) {

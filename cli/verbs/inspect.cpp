@@ -123,7 +123,7 @@ std::string scaling_text(const RopeScaling& scaling) {
   return text;
 }
 
-std::string waves_text(const TrainedWaves& form, const Model& model) {
+std::string waves_text(const TrainedWaves& form, std::optional<std::int64_t> trained_length) {
   double shortest = std::numeric_limits<double>::infinity(), longest = 0;
   std::int64_t unfinished = 0, still = 0;
   for (const double frequency : form.frequencies) {
@@ -134,12 +134,12 @@ std::string waves_text(const TrainedWaves& form, const Model& model) {
     const double wavelength = 2 * std::numbers::pi / std::fabs(frequency);
     shortest = std::min(shortest, wavelength);
     longest = std::max(longest, wavelength);
-    if (model.trained_length && wavelength > static_cast<double>(*model.trained_length)) ++unfinished;
+    if (trained_length && wavelength > static_cast<double>(*trained_length)) ++unfinished;
   }
   std::string text =
       fmt::format("{:.3g} to {} positions", shortest, grouped(static_cast<std::int64_t>(std::llround(longest))));
-  if (model.trained_length) {
-    const std::string length = grouped(*model.trained_length);
+  if (trained_length) {
+    const std::string length = grouped(*trained_length);
     text += unfinished == 0 ? fmt::format("; none exceeds the trained length {}", length)
                             : fmt::format("; {} of {} pairs exceed the trained length {}", unfinished,
                                           form.frequencies.size(), length);
@@ -148,7 +148,8 @@ std::string waves_text(const TrainedWaves& form, const Model& model) {
   return text;
 }
 
-void add_rope_rows(FactRows& rows, const Rope& rope, const TrainedWaves& form, const Model& model) {
+void add_rope_rows(FactRows& rows, const Rope& rope, const TrainedWaves& form,
+                   std::optional<std::int64_t> trained_length) {
   rows.emplace_back("pairs", pairs_text(rope));
   rows.emplace_back("rotary dims", rope.first_dim < 0
                                        ? fmt::format("{} of each head, the last ones", rope.dims)
@@ -162,7 +163,7 @@ void add_rope_rows(FactRows& rows, const Rope& rope, const TrainedWaves& form, c
   }
   rows.emplace_back("scaling", scaling_text(*rope.scaling));
   rows.emplace_back("magnitude", six_digits(form.magnitude));
-  rows.emplace_back("wavelengths", waves_text(form, model));
+  rows.emplace_back("wavelengths", waves_text(form, trained_length));
 }
 
 // What attention does in these layers beside position.
@@ -196,10 +197,12 @@ FactRows rows_of(const LayerGroup& group, const Model& model) {
     add_attention_rows(rows, group);
     return rows;
   }
-  const TrainedWaves form = trained_waves(group, model.trained_length);
+  const std::optional<std::int64_t> trained_length =
+      group.trained_length ? group.trained_length : model.trained_length;
+  const TrainedWaves form = trained_waves(group, trained_length);
   if (const auto* const rope = std::get_if<Rope>(&*group.scheme)) {
     rows.emplace_back("scheme", "rope");
-    add_rope_rows(rows, *rope, form, model);
+    add_rope_rows(rows, *rope, form, trained_length);
   } else if (const auto* const learned = std::get_if<Learned>(&*group.scheme)) {
     rows.emplace_back("scheme", fmt::format("learned, {} rows of {}", grouped(learned->rows), learned->width));
     if (learned->offset > 0) rows.emplace_back("offset", fmt::format("position 0 is row {}", learned->offset));
@@ -210,7 +213,7 @@ FactRows rows_of(const LayerGroup& group, const Model& model) {
     if (waves->turns) {
       rows.emplace_back("coordinates", fmt::format("0 to 1 on {} axes; 1 is a turn of the first wave", waves->axes));
     } else {
-      rows.emplace_back("wavelengths", waves_text(form, model));
+      rows.emplace_back("wavelengths", waves_text(form, trained_length));
     }
   } else if (std::holds_alternative<None>(*group.scheme)) {
     rows.emplace_back("scheme", "none: no positional encoding in these layers");
@@ -314,7 +317,7 @@ Verb inspect_verb(Command program) {
   verb.summary = "show how a model encodes position, from its config or GGUF";
   verb.usage = "PATH [--engine NAME] [--json]";
   verb.details =
-      "PATH is a config.json of Hugging Face, a folder that holds one, or a .gguf file. Shows which scheme is on which "
+      "PATH is a config.json of Hugging Face, a params.json, a folder that holds one, or a .gguf file. Shows which scheme is on which "
       "layers of every part of the model, with layout, base, scaling, magnitude, window, mask and lengths; which keys "
       "are ignored, renamed or contradict each other; and what was assumed because the file does not say it. A key "
       "that the file omits has its class's default in transformers 5.16. For a folder, also lists the tables in "

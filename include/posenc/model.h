@@ -35,6 +35,7 @@ struct LayerGroup {
   std::string token_mixer = {};      ///< what these layers have instead of attention ("convolutions"); "": attention
   std::optional<std::int64_t> heads = {},
                               key_heads = {};  ///< of queries, and of keys; empty if they are not one number
+  std::optional<std::int64_t> trained_length = {};  ///< if it is not the model's (Whisper's encoder)
   bool operator==(const LayerGroup&) const = default;
 };
 
@@ -56,7 +57,10 @@ struct Model {
   // keys that other engines read and transformers does not
   std::optional<double> attn_factor = {};             ///< a factor on YaRN's magnitude (vLLM)
   std::optional<double> other_base = {};              ///< attn_config.rope_theta (DBRX)
-  std::optional<std::int64_t> other_rotary_dim = {};  ///< rotary_dim (MiniMax-M2)
+  std::optional<std::int64_t> other_rotary_dim = {};  ///< rotary_dim (MiniMax-M3)
+  /// What transformers 5 rotates of each head, where that is not what the model was trained with (MiniMax-M2,
+  /// RecurrentGemma); the groups have the model's own.
+  std::optional<std::int64_t> hf_rotary_dim = {};
   /// The family's source code was not consulted, or its model_type is unknown: all of the above is an assumption.
   bool is_assumed = false;
   std::vector<std::string> assumed = {};   ///< what the file does not specify, and the value that is assumed

@@ -33,9 +33,11 @@ struct Architecture {
   double local_base = 0;           ///< of layers with a window; 0: the same as the others
   bool is_local_unscaled = false;  ///< their frequencies are not scaled
   Unrotated unrotated = Unrotated::kNone;
-  std::int64_t interval = 0;      ///< one layer in this many is attention, the others are recurrent
-  std::int64_t alibi_blocks = 0;  ///< models with this many layers use ALiBi instead
-  bool is_bias_optional = false;  ///< no ALiBi without attention.max_alibi_bias: a table, if the file has one
+  bool rotates_lead = false;       ///< the first leading_dense_block_count layers rotate in any case
+  std::int64_t interval = 0;       ///< one layer in this many is attention, the others are recurrent
+  std::int64_t alibi_blocks = 0;   ///< models with this many layers use ALiBi instead
+  bool is_bias_optional = false;   ///< no ALiBi without attention.max_alibi_bias: a table, if the file has one
+  bool has_table_instead = false;  ///< and a file that lists no tensors is taken to have one
   bool has_log_of_ten =
       false;  ///< yarn_log_multiplier is a tenth of mscale_all_dim, and multiplies the softmax scale
   bool has_equal_mscales = false;  ///< and YaRN's mscale is mscale_all_dim

@@ -42,7 +42,9 @@ bool has_odd_heads(const RuleInput& c) {
 }
 bool has_rounded_slopes(const RuleInput& c) { return alibi_of(c) != nullptr && alibi_of(c)->round_bf16; }
 bool has_other_base(const RuleInput& c) { return is_rope(c) && c.model.other_base.has_value(); }
-bool has_other_dims(const RuleInput& c) { return is_rope(c) && c.model.other_rotary_dim.has_value(); }
+bool has_other_dims(const RuleInput& c) {
+  return is_rope(c) && (c.model.other_rotary_dim || c.model.hf_rotary_dim) && c.model.model_type != "recurrent_gemma";
+}
 bool has_temperature(const RuleInput& c) { return c.group.temperature.has_value(); }
 bool is_bloom(const RuleInput& c) { return alibi_of(c) != nullptr && c.model.model_type == "bloom"; }
 
@@ -135,7 +137,10 @@ void by_factor_or_log_multiplier(EngineScheme& t, const RuleInput& c) {
 }
 void with_other_base(EngineScheme& t, const RuleInput& c) { std::get<Rope>(t.scheme).base = *c.model.other_base; }
 void with_other_dims(EngineScheme& t, const RuleInput& c) {
-  std::get<Rope>(t.scheme).dims = *c.model.other_rotary_dim;
+  if (c.model.other_rotary_dim) std::get<Rope>(t.scheme).dims = *c.model.other_rotary_dim;
+}
+void with_hf_dims(EngineScheme& t, const RuleInput& c) {
+  if (c.model.hf_rotary_dim) std::get<Rope>(t.scheme).dims = *c.model.hf_rotary_dim;
 }
 // llama.cpp hard-codes Llama 4's numbers.
 void with_llama4_temperature(EngineScheme& t, const RuleInput&) {
@@ -272,8 +277,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"base-key", "llama.cpp", "attn_config.rope_theta, when the file is converted", with_other_base,
      "https://github.com/ggml-org/llama.cpp/blob/master/conversion/dbrx.py"},
 
-    {"rotary-dim", "hf", "partial_rotary_factor, or the whole head", as_the_config_says,
-     "https://github.com/huggingface/transformers/tree/main/src/transformers/models/minimax_m2"},
+    {"rotary-dim", "hf", "partial_rotary_factor, or the whole head, though MiniMax-M2 was trained with rotary_dim",
+     with_hf_dims, "https://github.com/huggingface/transformers/pull/43407", "2026-01-23", "rotary_dim"},
     {"rotary-dim", "vllm", "rotary_dim", with_other_dims,
      "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/minimax_m2.py"},
     {"rotary-dim", "llama.cpp", "rotary_dim, when the file is converted", with_other_dims,

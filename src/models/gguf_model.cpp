@@ -74,17 +74,28 @@ std::vector<bool> attention_of(const GgufMetadata& from, const Architecture& fac
 }
 
 bool is_rotated(const GgufMetadata& from, const Architecture& facts, std::size_t layer, bool has_window,
-                bool any_window) {
+                bool any_window, Model& model) {
   if (facts.has_rope_switch && from.is_false("rope.scaling.finetuned")) return false;
   if (const auto list = from.list("attention.rope_pattern"); list && layer < list->size()) return (*list)[layer] != 0;
-  const bool is_off = from.integer("attention.sliding_window") == 0;  // llama4: all rotate
+  if (facts.rotates_lead &&
+      static_cast<std::int64_t>(layer) < from.integer("leading_dense_block_count").value_or(0)) {
+    return true;
+  }
   switch (facts.unrotated) {
     case Unrotated::kNone:
       return true;
     case Unrotated::kWithoutWindow:
       return has_window || !any_window;
-    case Unrotated::kEveryFourth:
-      return is_off || (layer + 1) % 4 != 0;
+    case Unrotated::kEveryFourth: {
+      if (!facts.has_chunks || from.integer("attention.sliding_window") != 0) return (layer + 1) % 4 != 0;
+      // llama4.cpp:11 and 145: n_no_rope_layer_step is the number of layers
+      const bool is_last = static_cast<std::int64_t>(layer) + 1 == from.integer("block_count");
+      if (is_last) {
+        say(model.warnings,
+            "llama.cpp does not rotate the last layer, though its code means to rotate all of a model without windows");
+      }
+      return !is_last;
+    }
     case Unrotated::kFullFrom0:
       return !any_window || layer % 4 != 0;
   }
@@ -168,11 +179,12 @@ void add_rope(const GgufMetadata& from, const Architecture& facts, std::span<con
       if ((*ratios)[i] != 0) one.base = from.positive("attention.compress_rope_freq_base").value_or(one.base);
       if (auto* const yarn = std::get_if<YarnScaling>(&*one.scaling)) yarn->attention_factor = 1.0;
     }
-    if (is_rotated(from, facts, i, has_window, any_window)) {
+    if (is_rotated(from, facts, i, has_window, any_window, model)) {
       set_scheme(group, one);
     } else {
       set_scheme(group, None{});
-      if (facts.has_chunks) group.temperature = Temperature{.scale = 0.1, .length = 8192, .shift = 1};
+      // without windows there is no floor of the scale either: llama4.cpp:8
+      if (facts.has_chunks && any_window) group.temperature = Temperature{.scale = 0.1, .length = 8192, .shift = 1};
     }
     layers.push_back(std::move(group));
   }
@@ -236,7 +248,15 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
   };
   const double max_bias =
       from.positive_or_0("attention.max_alibi_bias").value_or(facts->is_bias_optional ? 0.0 : 8.0);
-  const bool has_table = head.find_tensor("position_embd.weight") != nullptr;
+  bool has_table = head.find_tensor("position_embd.weight") != nullptr;
+  const bool has_sizes =
+      from.integer("context_length").value_or(0) > 0 && from.integer("embedding_length").value_or(0) > 0;
+  if (facts->has_table_instead && max_bias == 0 && head.tensors.empty() && has_sizes) {
+    has_table = true;
+    say(model.assumed,
+        "position_embd.weight, a row for each position (the file lists no tensors; models of this "
+        "family without ALiBi have it)");
+  }
   if (is_alibi && max_bias > 0) {
     set_scheme(group, Alibi{.heads = needed("attention.head_count"), .max_bias = max_bias});
   } else if (is_alibi && !has_table) {
@@ -245,7 +265,12 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
     set_scheme(group, Learned{.rows = needed("context_length"), .width = needed("embedding_length")});
   } else if (facts->encoding == Encoding::kT5) {
     group.is_unscaled = true;
-    T5 scheme{.heads = needed("attention.head_count"), .buckets = needed("attention.relative_buckets_count")};
+    constexpr std::string_view kBuckets = "attention.relative_buckets_count";
+    T5 scheme{.heads = needed("attention.head_count"), .buckets = 32};
+    if (from.find(kBuckets) != nullptr) scheme.buckets = needed(kBuckets);
+    if (from.find(kBuckets) == nullptr) {
+      say(model.assumed, fmt::format("{} = 32 (as T5 has; not given, and llama.cpp needs it)", from.full(kBuckets)));
+    }
     set_scheme(group, scheme);
     if (facts->has_decoder) {
       group.layer_type = "encoder";

@@ -7,8 +7,10 @@
 #include <deque>
 
 #include "formats/excerpt.h"
+#include "models/class_names.h"
 #include "models/classes.h"
 #include "models/own_model.h"
+#include "models/params_json.h"
 #include "models/part_groups.h"
 #include "posenc/error.h"
 #include "posenc/model.h"
@@ -86,7 +88,7 @@ class Parts {
   const Json& merged(const std::string& key, const Json& given, const Json& own) {
     Json::Object object = *given.as<Json::Object>();
     for (const auto& [name, value] : *own.as<Json::Object>()) {
-      if (given.find(name) != nullptr || name == "merged" || name == "model_type") continue;
+      if (given.find(name) != nullptr || name == "merged" || name == "own" || name == "model_type") continue;
       say(remarks_.assumed, fmt::format("{}: {} = {} (the family's default; not given)", excerpt(key), name,
                                         excerpt(dump_json(value))));
       object.emplace_back(name, value);
@@ -94,10 +96,32 @@ class Parts {
     return parsed_.emplace_back(std::move(object));
   }
 
+  // Whether a part of a known family writes the text; keys beside it repeat that part's (DeepSeek-OCR).
+  static bool has_known_text(const Json& object) {
+    for (const auto& [key, value] : *object.as<Json::Object>()) {
+      if (has_word(kTextKeys, key) && !families_of(type_in(&value)).empty()) return true;
+    }
+    return false;
+  }
+
+  // A type that is missing or unknown: the class in `architectures` may be named after a known one.
+  std::string type_by_class(const Json& object, const std::string& given) {
+    if (!families_of(given).empty() || class_of(given) != nullptr) return given;
+    const NamedClass named = class_in(object);
+    // of a model made of parts, the class may be that of its text
+    const bool has_sizes =
+        !first_of(Config{.object = &object}, {"num_hidden_layers", "hidden_size", "n_layer", "d_model"}).empty();
+    if (named.type.empty() || (!families_of(named.type).empty() && !has_sizes)) return given;
+    say(remarks_.assumed, fmt::format("model_type = {} (from architectures, {}; {})", named.type, named.name,
+                                      given.empty() ? "not given" : fmt::format("{} is unknown", quoted(given))));
+    return named.type;
+  }
+
   void visit(const Json& object, const std::vector<std::string>& path, const std::string& type, int depth) {
     const Config named{.object = &object};
     std::string own_type = !type.empty() ? type : text(named, "model_type").value_or("");
     if (own_type.empty() && depth == 0) own_type = text(named, "_class_name").value_or("");  // diffusers
+    own_type = type_by_class(object, own_type);
     const Json* const defaults = defaults_of(own_type);
     if (const Json* const note = defaults == nullptr ? nullptr : defaults->find("note")) {
       say(remarks_.notes, *note->as<std::string>());
@@ -106,7 +130,7 @@ class Parts {
     if (!path.empty()) part.config.place = path.back() + ": ";
     const bool is_text = path.empty() || has_word(kTextKeys, path.back());
     part.is_unknown = families_of(own_type).empty() && class_of(own_type) == nullptr && !own_type.empty() &&
-                      is_text && looks_like_rope(part.config);
+                      is_text && !has_known_text(object) && looks_like_rope(part.config);
     if (part.is_unknown || !families_of(own_type).empty()) {
       found.push_back(part);
     } else if (defaults == nullptr && !path.empty() && !own_type.empty()) {
@@ -126,8 +150,9 @@ class Parts {
       if (!is_part(key, value)) continue;
       const Json* const own = defaults == nullptr ? nullptr : defaults->find(key);
       const std::string usual = type_in(own);
-      const std::string type = part_type(key, type_in(&value), usual, own_type);
-      if (type.empty()) continue;
+      const bool is_own = own != nullptr && own->find("own") != nullptr;
+      const std::string type = is_own ? usual : part_type(key, type_in(&value), usual, own_type);
+      if (type.empty() && class_in(value).type.empty()) continue;
       go(excerpt(key), own != nullptr && own->find("merged") != nullptr ? merged(key, value, *own) : value, type);
     }
     if (defaults == nullptr) return;
@@ -202,8 +227,26 @@ PartReading read_part(const Part& part, Remarks& remarks) {
     }
     add_groups(part.config, *family, reading, remarks);
   }
+  for (LayerGroup& group : reading.groups) {
+    if (group.trained_length == reading.trained_length) group.trained_length.reset();
+  }
   check_groups(reading.groups, reading.trained_length);
   return reading;
+}
+
+// The weights beside a params.json have interleaved pairs, those of Hugging Face halves.
+Model model_of_params(const Json& params) {
+  Remarks remarks;
+  Model model = read_model(dump_json(config_of_params(params, remarks)));
+  for (LayerGroup& group : model.groups) {
+    auto* const rope = group.scheme ? std::get_if<Rope>(&*group.scheme) : nullptr;
+    if (rope != nullptr) rope->layout = PairLayout::kInterleaved;
+  }
+  for (std::string& one : remarks.assumed) say(model.assumed, std::move(one));
+  say(model.notes,
+      "this is a params.json: the weights beside it (consolidated.*) have interleaved pairs, which "
+      "conversion to Hugging Face permutes into halves");
+  return model;
 }
 
 [[noreturn]] void refuse_type(const std::string& type) {
@@ -223,6 +266,7 @@ Model read_model(std::string_view config_json) {
   const Json json = parse_json(config_json, kConfigJsonLimits);
   if (json.as<Json::Object>() == nullptr) raise("config.json must be an object but is " + excerpt(dump_json(json)));
   if (std::optional<Model> own = models::own_model(json)) return *std::move(own);
+  if (is_params_json(json)) return model_of_params(json);
   Remarks remarks;
   Parts parts(json, remarks);
   auto outer_type = text(Config{.object = &json}, "model_type");
@@ -247,6 +291,7 @@ Model read_model(std::string_view config_json) {
   model.attn_factor = reading.attn_factor;
   model.other_base = reading.other_base;
   model.other_rotary_dim = reading.other_rotary_dim;
+  model.hf_rotary_dim = reading.hf_rotary_dim;
   model.is_assumed = text_part.is_unknown || !is_code_read(text_part.type);
   for (std::size_t i = 0; i < parts.found.size(); ++i) {
     if (i == chosen) continue;

@@ -146,7 +146,10 @@ void by_pattern(LayerFacts& facts) {
   if (pattern.needs_window && find(facts.config, "sliding_window") == nullptr) return;
   if (!by_list(facts)) {
     if (pattern.every > 0) by_period(facts);
-    if (pattern.every == 0 && !pattern.list_key.empty()) all_full(facts);
+    if (pattern.every == 0 && !pattern.list_key.empty()) {
+      if (pattern.lists_all) by(facts, pattern.picked, pattern.others, [](std::int64_t) { return false; });
+      if (!pattern.lists_all) all_full(facts);
+    }
   }
   if (pattern.picks_last && !facts.layers.empty() && !facts.layers.back().type.empty()) {
     set_type(facts.layers.back(), pattern.picked);

@@ -72,6 +72,7 @@ struct Pattern {
   bool picks_first = false, picks_last = false;  ///< and the first, or the last, too
   std::string_view list_key = "";                ///< a list of the layers that are picked
   std::int64_t list_from = 0;                    ///< the number of the first layer in it
+  bool lists_all = false;                        ///< without it, none is picked
   bool lists_others = false;                     ///< or of the others
   bool only_others_rotate = false;
   bool needs_window = false;  ///< if sliding_window is not given, all are alike

@@ -15,7 +15,7 @@ struct PartReading {
   std::optional<std::int64_t> trained_length = {};
   std::optional<std::int64_t> usable_length = {};
   std::optional<double> attn_factor = {}, other_base = {};
-  std::optional<std::int64_t> other_rotary_dim = {};
+  std::optional<std::int64_t> other_rotary_dim = {}, hf_rotary_dim = {};
 };
 
 /// Groups layers that are alike in everything but their number and type, in the order of their first. A group keeps

@@ -69,6 +69,7 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
   if (family.first.is_after_padding) {
     if (const auto padding = integer(config, "pad_token_id", 0)) group.first_position = *padding + 1;
   }
+  if (family.part == "encoder" && !family.waves.turns) group.trained_length = length;
   if (length && family.part != "encoder" && !family.waves.turns) {
     reading.trained_length = reading.usable_length =
         family.first.is_in_table ? std::max<std::int64_t>(*length - group.first_position, 0) : *length;
@@ -154,9 +155,17 @@ void add_plain(const Config& config, const Family& family, PartReading& reading,
     if (!family.part.empty()) group.layer_type = family.part;
     reading.groups.push_back(std::move(group));
   }
+  // a decoder's length holds without position too
+  const bool is_decoder = family.mask == Mask::kCausal && family.token_mixer.empty();
+  if (family.encoding == Encoding::kNone && is_decoder) keep_length(config, family, reading);
 }
 
 }  // namespace
+
+void keep_length(const Config& config, const Family& family, PartReading& reading) {
+  if (reading.trained_length) return;
+  reading.trained_length = reading.usable_length = length_of(config, family);
+}
 
 LayerGroup group_of_all(const Config& config, const Family& family) {
   LayerGroup group;

@@ -12,6 +12,9 @@ void set_attention_options(LayerGroup& group, const Layer& layer, const Config& 
 /// What only this family does, for a group whose attention is set.
 void adjust(LayerGroup& group, const Layer& layer, const Config& config, const Family& family);
 
+/// The length of layers that do not encode position, if nothing else gave one.
+void keep_length(const Config& config, const Family& family, PartReading& reading);
+
 /// One group for all layers, which are alike.
 LayerGroup group_of_all(const Config& config, const Family& family);
 /// Describes a scheme that is not computed.

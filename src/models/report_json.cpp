@@ -12,6 +12,7 @@ namespace posenc {
 
 TrainedWaves trained_waves(const LayerGroup& group, std::optional<std::int64_t> trained_length) {
   TrainedWaves result;
+  if (group.trained_length) trained_length = group.trained_length;
   if (!group.scheme) return result;
   const PrepareOptions options{.length = std::max<std::int64_t>(trained_length.value_or(1), 1)};
   if (const auto* const rope = std::get_if<Rope>(&*group.scheme)) {
@@ -80,6 +81,7 @@ Json json_of(const LayerGroup& group, std::optional<std::int64_t> trained_length
                                          : Json(nullptr));
   object.emplace_back("other_attention", or_null(group.other_attention));
   object.emplace_back("token_mixer", or_null(group.token_mixer));
+  if (group.trained_length) object.emplace_back("trained_length", *group.trained_length);
   return object;
 }
 

@@ -136,9 +136,9 @@ RopeScaling llama3(Reading& r, std::string_view type) {
 }
 
 RopeScaling proportional(Reading& r, std::string_view) {
-  const bool is_top_first = is_given(r.facts.config, "partial_rotary_factor");
+  const bool has_own = find(r.entries, "partial_rotary_factor") != nullptr;
   return ProportionalScaling{
-      .proportion = share(is_top_first ? r.facts.config : r.entries, "partial_rotary_factor").value_or(1.0),
+      .proportion = share(has_own ? r.entries : r.facts.config, "partial_rotary_factor").value_or(1.0),
       .factor = positive(r.entries, "factor").value_or(1.0)};
 }
 
@@ -250,7 +250,7 @@ double base_of(const RopeDictionary& dictionary, const RopeFacts& facts, Remarks
   return 10000.0;
 }
 
-// The number of rotary dimensions per head.
+// The number of rotary dimensions per head; an odd one has a frequency more than pairs.
 std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, const RopeType& type,
                      Remarks& remarks) {
   const Rotary& rotary = facts.family.rope;
@@ -261,29 +261,35 @@ std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, c
     }
   }
   if (type.read == proportional) return facts.head;
+  // transformers 5.17, standardize_rope_params: one at the top is the default of those in dictionaries. In 5.16.0.dev0
+  // (d56c55bf) and before, it replaced them where frequencies are scaled.
   std::optional<double> partial;
   if (dictionary.entries) partial = share(*dictionary.entries, "partial_rotary_factor");
-  // one at the top applies to all layer types, and with any scaling
-  const bool is_top_first = is_given(facts.config, "partial_rotary_factor") && !dictionary.is_top_ignored &&
-                            (dictionary.is_nested || type.read != unscaled);
   if (!partial && !rotary.partial_key.empty()) partial = share(facts.config, rotary.partial_key);
   const bool is_top_read = !dictionary.is_top_ignored &&
                            !(rotary.style == RopeStyle::kOwnKeys && is_given(facts.config, "partial_rotary_factor"));
-  if (is_top_read && (!partial || is_top_first)) {
-    if (const auto top = share(facts.config, "partial_rotary_factor")) partial = top;
-  }
+  if (is_top_read && !partial) partial = share(facts.config, "partial_rotary_factor");
   if (partial && *partial != 1 && type.read == unscaled && !rotary.reads_partial && rotary.partial_key.empty()) {
     say(remarks.warnings, "partial_rotary_factor is ignored: this family rotates whole heads");
     partial.reset();
   }
   const double part = partial.value_or(1.0);
   const auto dims = static_cast<std::int64_t>(static_cast<double>(facts.head) * part);
-  if (dims == 1) return 2;  // one frequency, 1, for one pair
   if (dims < 1) {
     raise(fmt::format("{} features of a head times {} give {} that rotate, which must be even and at least 2",
                       facts.head, part, dims));
   }
   return dims;
+}
+
+// An odd number d of dimensions has (d + 1)/2 frequencies b^(-2i/d), and as many pairs are rotated: those of d + 1
+// dimensions with the base b^((d + 1)/d). transformers 5.16 (d56c55bf), modeling_glm4_moe.py: the number of rotary
+// dimensions is that of the cosines.
+void make_even(Rope& rope) {
+  if (rope.dims > 1) {
+    rope.base = std::pow(rope.base, static_cast<double>(rope.dims + 1) / static_cast<double>(rope.dims));
+  }
+  ++rope.dims;
 }
 
 // Interleaved sections for the given number of pairs: later axes have every n-th pair up to n times their section,
@@ -377,8 +383,16 @@ RopeReading read_rope(const RopeDictionary& dictionary, const RopeFacts& facts, 
   }
   rope.dims = dims_of(dictionary, facts, type, remarks);
   if (rope.dims % 2 != 0) {
-    result.problem = fmt::format("{} rotary dimensions of a head are odd: the last has no partner", rope.dims);
-    return result;
+    if (rope.dims >= facts.head) {
+      result.problem = fmt::format("{} rotary dimensions of a head are odd: the last has no partner", rope.dims);
+      return result;
+    }
+    if (rope.dims > 1) {  // one has the frequency 1 in either case
+      say(remarks.assumed,
+          fmt::format("{} rotary dimensions are odd: {} of each head rotate, by the frequencies of {}", rope.dims,
+                      rope.dims + 1, rope.dims));
+    }
+    make_even(rope);
   }
   const Rotary& rotary = facts.family.rope;
   rope.layout = rotary.layout;
@@ -403,9 +417,9 @@ RopeReading read_rope(const RopeDictionary& dictionary, const RopeFacts& facts, 
     const auto outer = share(facts.config, "partial_rotary_factor");
     if (*outer != *inner) {
       say(remarks.warnings,
-          fmt::format("partial_rotary_factor is {} at the top and {} in {}; the {} counts", *outer, *inner,
+          fmt::format("partial_rotary_factor is {} at the top and {} in {}, which counts{}", *outer, *inner,
                       dictionary.entries->place.substr(0, dictionary.entries->place.size() - 2),
-                      type.read == unscaled ? "inner" : "top"));
+                      type.read == unscaled ? "" : "; older versions of transformers 5 take the one at the top"));
     }
   }
   return result;

@@ -48,6 +48,7 @@ class RopeLayers {
       if (!family_.part.empty()) group.layer_type = family_.part;
       reading_.groups.push_back(std::move(group));
     }
+    keep_length(config_, family_, reading_);
   }
 
  private:

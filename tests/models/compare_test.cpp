@@ -173,6 +173,7 @@ TEST(Compare, KeysThatEnginesDoNotAllRead) {
   EXPECT_FALSE(answer(minimax, "rotary-dim", "hf").differs);
   EXPECT_TRUE(answer(minimax, "rotary-dim", "vllm").differs);
   EXPECT_TRUE(answer(minimax, "rotary-dim", "llama.cpp").differs);
+  EXPECT_EQ(answer(minimax, "rotary-dim", "hf").since, "2026-01-23");
   EXPECT_FALSE(has(compared(R"({"model_type":"minimax_m2","num_hidden_layers":1,"head_dim":128,"rotary_dim":64,
       "partial_rotary_factor":0.5})",
                             1000),

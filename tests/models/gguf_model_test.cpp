@@ -276,13 +276,49 @@ TEST(GgufModel, EveryArchitectureAnswers) {
 
 TEST(GgufModel, MptHasSlopesOnlyWithABias) {
   EXPECT_EQ(groups_of("mpt", {number("mpt.attention.max_alibi_bias", 8.0F)}), "alibi 0-7");
-  EXPECT_EQ(groups_of("mpt", {}), "none 0-7");
-  EXPECT_EQ(groups_of("mpt", {number("mpt.attention.max_alibi_bias", 0.0F)}), "none 0-7");
+  // a head without tensors: a model without ALiBi has a table; with tensors, the file says so
+  EXPECT_EQ(groups_of("mpt", {}), "learned 0-7");
+  EXPECT_EQ(groups_of("mpt", {number("mpt.attention.max_alibi_bias", 0.0F)}), "learned 0-7");
+  EXPECT_EQ(groups_of("jais", {}), "none 0-7");
+  EXPECT_EQ(model_of(file_of({word("general.architecture", "mpt"), whole("mpt.block_count", 1),
+                              whole("mpt.context_length", 2), whole("mpt.embedding_length", 2)},
+                             "token_embd.weight", {1, 2, 3, 4}))
+                .groups[0]
+                .scheme,
+            Scheme(None{}));
   const Model model = model_of(
       file_of({word("general.architecture", "mpt"), whole("mpt.block_count", 1), whole("mpt.context_length", 2),
                whole("mpt.embedding_length", 2), number("mpt.attention.max_alibi_bias", 0.0F)},
               "position_embd.weight", {1, 2, 3, 4}));
   EXPECT_EQ(model.groups[0].scheme, Scheme(Learned{.rows = 2, .width = 2}));
+}
+
+// llama.cpp b21e4de7, llama4.cpp:145: the step of unrotated layers is then the number of layers.
+TEST(GgufModel, Llama4WithoutWindowsDoesNotRotateItsLastLayer) {
+  EXPECT_EQ(groups_of("llama4", {}), "rope 0-2,4-6, none 3,7");
+  EXPECT_EQ(groups_of("llama4", {whole("llama4.attention.sliding_window", 0)}), "rope 0-6, none 7");
+  const Model model = small_model("llama4", {whole("llama4.attention.sliding_window", 0)});
+  EXPECT_EQ(model.warnings.size(), 1u);
+  EXPECT_EQ(layer(model, 7).attention.temperature, std::nullopt);
+  // smollm3.cpp:5 has no such rule
+  EXPECT_EQ(groups_of("smollm3", {whole("smollm3.attention.sliding_window", 0)}), "rope 0-2,4-6, none 3,7");
+}
+
+// llama.cpp b21e4de7, cohere2moe.cpp:179
+TEST(GgufModel, ADensePrefixRotates) {
+  const std::vector<std::string> window = {whole("cohere2moe.attention.sliding_window", 128)};
+  EXPECT_EQ(groups_of("cohere2moe", window), "rope 0-2,4-6, none 3,7");
+  EXPECT_EQ(groups_of("cohere2moe", {window[0], whole("cohere2moe.leading_dense_block_count", 4)}),
+            "rope 0-2,4-6, rope 3, none 7");
+}
+
+TEST(GgufModel, BucketsThatAreNotGivenAreThoseOfT5) {
+  const Model model = small_model("t5encoder", {});
+  EXPECT_EQ(model.groups[0].scheme, Scheme(T5{.heads = 4, .buckets = 32}));
+  EXPECT_EQ(model.assumed.size(), 1u);
+  const Model given = small_model("t5encoder", {whole("t5encoder.attention.relative_buckets_count", 64)});
+  EXPECT_EQ(given.groups[0].scheme, Scheme(T5{.heads = 4, .buckets = 64}));
+  EXPECT_TRUE(given.assumed.empty());
 }
 
 TEST(GgufModel, FactorsWithoutATypeAreLinear) {

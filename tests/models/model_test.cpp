@@ -315,6 +315,61 @@ TEST(Model, AnOddHeadIsNotComputed) {
   EXPECT_EQ(model.groups[0].formula, "33 rotary dimensions of a head are odd: the last has no partner");
 }
 
+// glm4_moe's own defaults: 42 features of a head, of which 21 would rotate: transformers has 11 frequencies, and 22
+// cosines.
+TEST(Model, AnOddShareOfAHeadIsRoundedUp) {
+  const Model model = read_model(R"({"model_type":"glm4_moe"})");
+  ASSERT_TRUE(model.groups[0].scheme.has_value());
+  const Rope& rope = std::get<Rope>(*model.groups[0].scheme);
+  EXPECT_EQ(rope.dims, 22);
+  const Rotation form = prepare(rope);
+  ASSERT_EQ(form.frequencies.size(), 11u);
+  for (std::size_t i = 0; i < 11; ++i) {
+    const double expected = std::pow(10000.0, -2.0 * static_cast<double>(i) / 21);
+    EXPECT_NEAR(radians_of(form.frequencies[i]) / expected, 1, 1e-12) << i;
+  }
+  EXPECT_EQ(model.trained_length, 131072);
+}
+
+// transformers 5.17: the one in rope_parameters, whatever the scaling is.
+TEST(Model, ThePartialFactorOfTheDictionaryCounts) {
+  const auto read = [](std::string_view type, std::string_view inner) {
+    return read_model(fmt::format(R"({{"model_type":"phi","head_dim":80,"num_hidden_layers":1,
+        "max_position_embeddings":2048,"partial_rotary_factor":0.5,
+        "rope_parameters":{{"rope_type":"{}","factor":2.0,"rope_theta":10000.0{}}}}})",
+                                  type, inner));
+  };
+  const auto dims = [](const Model& model) { return std::get<Rope>(*model.groups[0].scheme).dims; };
+  for (const char* const type : {"linear", "dynamic", "yarn", "default"}) {
+    SCOPED_TRACE(type);
+    const Model both = read(type, R"(,"partial_rotary_factor":0.4)");
+    EXPECT_EQ(dims(both), 32);
+    EXPECT_TRUE(std::any_of(both.warnings.begin(), both.warnings.end(), [](const std::string& one) {
+      return one.starts_with("partial_rotary_factor is 0.5 at the top and 0.4 in rope_parameters, which counts");
+    }));
+    EXPECT_EQ(dims(read(type, "")), 40);
+  }
+}
+
+// What the weights were trained with counts, not what one engine lost.
+TEST(Model, RotaryDimensionsAreThoseOfTheWeights) {
+  const Model minimax = read_model(R"({"model_type":"minimax_m2","num_hidden_layers":1,"head_dim":128,
+      "rotary_dim":64,"rope_theta":5000000})");
+  EXPECT_EQ(std::get<Rope>(*minimax.groups[0].scheme).dims, 64);
+  EXPECT_EQ(minimax.hf_rotary_dim, 128);
+  ASSERT_EQ(minimax.warnings.size(), 1u);
+  EXPECT_TRUE(minimax.warnings[0].ends_with("transformers 5 ignores it and rotates 128 of each head: a regression"));
+  const Model whole = read_model(R"({"model_type":"minimax_m2","num_hidden_layers":1,"head_dim":128})");
+  EXPECT_EQ(std::get<Rope>(*whole.groups[0].scheme).dims, 128);
+  EXPECT_FALSE(whole.hf_rotary_dim);
+  EXPECT_EQ(error_of(R"({"model_type":"minimax_m2","num_hidden_layers":1,"head_dim":128,"rotary_dim":130})"),
+            "rotary_dim must be even and at most 128 but is 130");
+  const Model gemma = read_model(R"({"model_type":"recurrent_gemma","num_hidden_layers":3})");
+  EXPECT_EQ(std::get<Rope>(*gemma.groups[1].scheme).dims, 128);
+  EXPECT_EQ(gemma.hf_rotary_dim, 256);
+  EXPECT_TRUE(gemma.warnings.empty());
+}
+
 TEST(Model, KeysThatTransformersIgnores) {
   const auto warns = [](const char* config, const char* text) {
     const Model model = read_model(config);

@@ -83,11 +83,17 @@ constexpr auto kAddedEntries = std::to_array<Family>({
      .first = {.position = 1},
      .note = "the decoder's streams of further tokens also have T5-like buckets made from hidden states"},
     // a table, encoders
-    {.types =
-         "bert bert-generation megatron-bert visual_bert mobilebert ernie layoutlm roc_bert splinter tapas lxmert "
-         "tvp align_text_model chinese_clip_text_model flava_text_model blip_text_model instructblip_qformer "
-         "instructblipvideo_qformer vilt dpr ",
+    {.types = "bert bert-generation megatron-bert visual_bert mobilebert ernie layoutlm roc_bert splinter tapas "
+              "tvp align_text_model chinese_clip_text_model flava_text_model blip_text_model instructblip_qformer "
+              "instructblipvideo_qformer vilt dpr ",
      .encoding = kLearned},
+    // num_hidden_layers is a dictionary of its three stacks
+    {.types = "lxmert",
+     .encoding = kLearned,
+     .layers_key = "l_layers",
+     .note =
+         "these are the layers of the text; r_layers of the objects and x_layers of both follow, and the boxes of "
+         "objects are projected and added"},
     {.types = "big_bird", .when = "attention_type=original_full", .encoding = kLearned},
     {.types = "big_bird",
      .when = "!attention_type=original_full",

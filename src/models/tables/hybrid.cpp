@@ -20,6 +20,13 @@ void scale_of_half_a_head(const GroupFacts& facts) {
   facts.group.scale = std::numbers::sqrt2 / std::sqrt(static_cast<double>(head_size(facts.config, facts.family)));
 }
 
+// The weights were trained with half of each head rotated: transformers 4.50.0, modeling_recurrent_gemma.py:163. 5.0
+// rotates whole heads (compute_default_rope_parameters, since pull request 39847 of October 2025).
+void note_lost_share(const RotationFacts& facts) {
+  const std::int64_t head = head_size(facts.config, facts.family);
+  if (facts.rope.dims != head) facts.reading.hf_rotary_dim = head;
+}
+
 // q and k have norm 1 per feature, and queries of layers without a window have a temperature: modeling_inkling.py
 void set_inklings_scale(const GroupFacts& facts) {
   const bool slides = is_sliding(facts.layer.type);
@@ -33,7 +40,9 @@ void set_inklings_scale(const GroupFacts& facts) {
 }
 
 constexpr auto kHybridEntries = std::to_array<Family>({
-    {.types = "bamba", .layers = {.others = kLinear, .list_key = "attn_layer_indices"}, .rope = kPartial},
+    {.types = "bamba",
+     .layers = {.others = kLinear, .list_key = "attn_layer_indices", .lists_all = true},
+     .rope = kPartial},
     {.types = "lfm2 lfm2_moe", .layers = {.others = kLinear, .list_key = "full_attn_idxs"}},
     {.types = "minimax", .layers = {.picked = kLinear, .others = kFull, .every = 2, .rule = window_on_full}},
     {.types = "olmo_hybrid", .layers = {.others = kLinear, .every = 4}},
@@ -43,7 +52,12 @@ constexpr auto kHybridEntries = std::to_array<Family>({
     {.types = "qwen3_5_text qwen3_5_moe_text",
      .layers = {.others = kLinear, .every = 4, .every_key = "full_attention_interval"},
      .rope = {.reads_partial = true, .sections = "11,11,10", .section_order = SectionOrder::kInterleaved}},
-    {.types = "recurrent_gemma", .layers = {.rule = by_repeated_types}, .window = {.key = "attention_window_size"}},
+    {.types = "recurrent_gemma",
+     .layers = {.rule = by_repeated_types},
+     .window = {.key = "attention_window_size"},
+     .rope = {.reads_partial = true, .adjust = note_lost_share},
+     .note = "transformers 5 ignores partial_rotary_factor and rotates whole heads: a regression; the weights were "
+             "trained with half of each, as transformers 4 rotates them"},
     {.types = "granitemoehybrid",
      .when = "position_embedding_type=rope",
      .layers = {.picked = kLinear, .every = 1},

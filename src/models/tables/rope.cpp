@@ -48,6 +48,36 @@ void multiply_base(const RotationFacts& facts) {
   facts.rope.base *= positive(facts.config, "rope_ratio").value_or(1.0);
 }
 
+// A dense prefix has a pattern of its own, and rotates: transformers 5.16 (d56c55bf), configuration_cohere2_moe.py:136,
+// modeling_cohere2_moe.py:299 and 319. llama.cpp b21e4de7, cohere2moe.cpp:179.
+void by_dense_prefix(LayerFacts& facts) {
+  const std::int64_t dense = integer(facts.config, "first_k_dense_replace", 0).value_or(0);
+  const std::int64_t own = integer(facts.config, "prefix_dense_sliding_window_pattern").value_or(1);
+  const std::int64_t every = facts.is_listed ? 1 : integer(facts.config, "sliding_window_pattern").value_or(4);
+  const bool has_window = find(facts.config, "sliding_window") != nullptr;
+  const auto kinds = texts(facts.config, "mlp_layer_types");
+  for (std::int64_t i = 0; i < std::ssize(facts.layers); ++i) {
+    Layer& layer = facts.layers[static_cast<std::size_t>(i)];
+    const bool is_full = i < dense ? (i + 1) % own == 0 : (i - dense + 1) % every == 0;
+    if (!facts.is_listed) layer.type = is_full ? kFull : kSliding;
+    const bool is_dense =
+        kinds && i < std::ssize(*kinds) ? (*kinds)[static_cast<std::size_t>(i)] == "dense" : i < dense;
+    layer.rotates = (layer.type == kSliding && has_window) || (is_dense && own == 1);
+  }
+}
+
+// Layers whose attention was taken out: vLLM a014e35f, nemotron_nas.py:133.
+void by_block_configs(LayerFacts& facts) {
+  const Json* const json = find(facts.config, "block_configs");
+  const auto* const blocks = json == nullptr ? nullptr : json->as<Json::Array>();
+  for (std::size_t i = 0; blocks != nullptr && i < std::min(blocks->size(), facts.layers.size()); ++i) {
+    const Config block{.object = &(*blocks)[i]};
+    const bool has_none = holds(block, "attention.no_op") || holds(block, "attention.replace_with_linear");
+    facts.layers[i].type = has_none ? "mlp" : kFull;
+    facts.layers[i].rotates = !has_none;
+  }
+}
+
 // YaRN without its magnitude: modeling_deepseek_v4.py
 void without_magnitude(const RotationFacts& facts) {
   auto* const yarn = std::get_if<YarnScaling>(&*facts.rope.scaling);
@@ -70,6 +100,26 @@ void note_other_dims(const RotationFacts& facts) {
   say(facts.remarks.warnings,
       fmt::format("{} is {} but transformers reads partial_rotary_factor; vLLM and llama.cpp read it", kKey,
                   *facts.reading.other_rotary_dim));
+}
+
+// MiniMax-M2 was trained with rotary_dim. transformers read it until pull request 43407 (6c6aeb2d, 23 January 2026,
+// before 5.0), which removed convert_rope_params_to_dict from configuration_minimax_m2.py; vLLM a014e35f,
+// minimax_m2.py:198, SGLang cce0a124, minimax_m2.py:776 and llama.cpp b21e4de7, conversion/minimax.py:132 read it.
+void keep_rotary_dim(const RotationFacts& facts) {
+  constexpr std::string_view kKey = "rotary_dim", kShare = "partial_rotary_factor";
+  const auto entries =
+      nested(facts.config, is_given(facts.config, "rope_scaling") ? "rope_scaling" : "rope_parameters");
+  if (is_given(facts.config, kShare) || (entries && find(*entries, kShare) != nullptr)) return note_other_dims(facts);
+  if (!is_given(facts.config, kKey) || integer(facts.config, kKey) == facts.rope.dims) return;
+  const std::int64_t own = *integer(facts.config, kKey), head = facts.rope.dims;
+  if (own % 2 != 0 || own > head) refuse(facts.config, kKey, fmt::format("even and at most {}", head));
+  facts.reading.hf_rotary_dim = head;
+  facts.rope.dims = own;
+  say(facts.remarks.warnings,
+      fmt::format(
+          "{} is {}, as the model was trained and as vLLM, SGLang and llama.cpp read it; transformers 5 ignores "
+          "it and rotates {} of each head: a regression",
+          kKey, own, head));
 }
 
 void scale_by_key_multiplier(const GroupFacts& facts) {
@@ -120,9 +170,17 @@ constexpr auto kRopeEntries = std::to_array<Family>({
          "trained gates of the values are added to scores, and keys past keep_window_size are dropped by them"},
     {.types = "internlm", .note = "with rotary.type dynamic, the base grows past max_position_embeddings"},
     // vLLM, nemotron_nas.py
-    {.types = "decilm", .when = "!position_embedding_type=mistral_yarn !position_embedding_type=rope_llama4"},
-    {.types = "decilm", .when = "position_embedding_type=mistral_yarn", .rope = kInterleaved},
-    {.types = "decilm", .when = "position_embedding_type=rope_llama4", .rope = kInterleaved},
+    {.types = "decilm",
+     .when = "!position_embedding_type=mistral_yarn !position_embedding_type=rope_llama4",
+     .layers = {.rule = by_block_configs}},
+    {.types = "decilm",
+     .when = "position_embedding_type=mistral_yarn",
+     .layers = {.rule = by_block_configs},
+     .rope = kInterleaved},
+    {.types = "decilm",
+     .when = "position_embedding_type=rope_llama4",
+     .layers = {.rule = by_block_configs},
+     .rope = kInterleaved},
     {.types = "baichuan_m1", .layers = {.picked = kSliding, .others = kFull, .list_key = "sliding_window_layers"}},
     {.types = "granite granitemoe granitemoeshared granite4_vision_text hyperclovax", .scale = kByMultiplier},
     {.types = "mistral mixtral starcoder2 phimoe ministral voxtral_realtime_text", .layers = kSlidingIfGiven},
@@ -160,7 +218,7 @@ constexpr auto kRopeEntries = std::to_array<Family>({
      .layers = kSlidingIfGiven,
      .rope = {.reads_partial = true, .style = RopeStyle::kYarnIsLongrope}},
     {.types = "dbrx", .rope = {.adjust = note_other_base}},
-    {.types = "minimax_m2", .rope = {.reads_partial = true, .adjust = note_other_dims}},
+    {.types = "minimax_m2", .rope = {.reads_partial = true, .adjust = keep_rotary_dim}},
     {.types = "minimax_m3_vl_text",
      .rope = {.reads_partial = true, .adjust = note_other_dims},
      .note =
@@ -180,7 +238,7 @@ constexpr auto kRopeEntries = std::to_array<Family>({
          "cohere helium ernie4_5 ernie4_5_moe blt_local_encoder blt_local_decoder blt_global_transformer blt_patcher",
      .rope = kInterleaved},
     {.types = "cohere2_moe",
-     .layers = {.every = 4, .every_key = "sliding_window_pattern", .only_others_rotate = true},
+     .layers = {.rule = by_dense_prefix},
      .rope = {.layout = PairLayout::kInterleaved, .style = RopeStyle::kNewest}},
     {.types = "cohere2",
      .layers = {.every = 4, .every_key = "sliding_window_pattern", .only_others_rotate = true},
@@ -200,7 +258,13 @@ constexpr auto kRopeEntries = std::to_array<Family>({
      .rope = kInterleaved,
      .note = "queries and keys are each scaled by D^(-1/4)"},
     // MLA: one shared key head, its block at the end of a head
-    {.types = "deepseek_v2", .rope = {.layout = PairLayout::kInterleaved, .dims_key = kLatentDims}},
+    {.types = "deepseek_v2",
+     .when = "!qk_rope_head_dim=0",
+     .rope = {.layout = PairLayout::kInterleaved, .dims_key = kLatentDims}},
+    // no MLA (DeepSeek-VL2-tiny, DeepSeek-OCR): plain attention, vLLM a014e35f, deepseek_v2.py:144 and 1260; transformers
+    // has no code for it
+    {.types = "deepseek_v2", .when = "qk_rope_head_dim=0 qk_nope_head_dim=0"},
+    {.types = "deepseek_v2", .when = "qk_rope_head_dim=0 !qk_nope_head_dim=0", .encoding = kNone},
     {.types = "deepseek_v3 kimi_k2 glm4_moe_lite youtu axk1", .rope = kLatentByKey},
     {.types = "axk2", .rope = kLatentByKey, .note = kIndexed},
     {.types = "deepseek_v32 glm_moe_dsa", .rope = kLatent, .note = kIndexed},
