@@ -24,7 +24,7 @@ struct CompareFlags {
   std::string model, path, engines, since;
   std::optional<std::int64_t> length;
   std::optional<double> tolerance;
-  bool json = false;
+  bool json = false, exit_code = false;
 };
 
 std::vector<std::string_view> engines_from(std::string_view text) {
@@ -132,6 +132,24 @@ std::string as_text(const EngineComparison& found, const Model& model) {
   return text;
 }
 
+// For a log of continuous integration: one line for each topic that differs.
+std::string as_lines(const EngineComparison& found) {
+  std::string text;
+  for (const EngineTopic& topic : found.topics) {
+    if (!topic.differs) continue;
+    text += fmt::format("{}{}{}:", topic.name, topic.layers.empty() ? "" : " in layers ", topic.layers);
+    for (const EngineAnswer& one : topic.engines) {
+      if (!one.is_able) continue;
+      text += fmt::format("{} {}{}: {}", &one == &topic.engines.front() ? "" : ";", one.engine,
+                          one.differs ? fmt::format(" (score {})", number(one.score, true)) : "", one.what);
+    }
+    text += "\n";
+  }
+  for (const std::string& engine : refusing(found)) text += fmt::format("{} refuses such models\n", engine);
+  if (found.compared() == 0) text += "nothing was compared\n";
+  return text;
+}
+
 // What engines have changed since a day, for one model or overall.
 int run_since(const CompareFlags& flags) {
   const std::optional<Model> model = flags.model.empty() ? std::nullopt : std::optional(model_from(flags.model));
@@ -172,7 +190,9 @@ int run(const CompareFlags& flags) {
   options.tolerance = flags.tolerance.value_or(options.tolerance);
   const Model model = model_from(flags.model);
   const EngineComparison found = compare_engines(model, options);
-  print(flags.json ? dump_json(as_json(found, model, flags), 2) + "\n" : as_text(found, model));
+  print(flags.json        ? dump_json(as_json(found, model, flags), 2) + "\n"
+        : flags.exit_code ? as_lines(found)
+                          : as_text(found, model));
   return found.agrees() ? kDone : kNo;
 }
 
@@ -182,16 +202,18 @@ Verb compare_verb(Command program) {
   Verb verb;
   verb.name = "compare";
   verb.summary = "show where engines disagree about a model";
-  verb.usage = "PATH [--as hf,vllm,…] [--length N] [--since DATE] [--json]";
+  verb.usage = "PATH [--as hf,vllm,…] [--length N] [--since DATE] [--exit-code] [--json]";
   verb.details =
       "Shows where Hugging Face, vLLM, llama.cpp and CTranslate2 treat the position of this model differently, how "
       "large the difference is at this length, and where to read each engine's code. Differences are computed by "
       "applying both ways; differences below bfloat16 rounding count as agreement. Exits with 0 if all engines "
-      "agree, and with 1 if they differ or nothing could be compared. More engines: mlx, and exact, which is the "
-      "exact mathematics.";
+      "agree, and with 1 if they differ or nothing could be compared. More engines: hf4 (transformers 4), sglang, mlx, "
+      "and exact, which is the exact mathematics. With --exit-code it prints one line for each topic that differs and "
+      "nothing if none does, for a test of a trainer against a server.";
   verb.examples =
       "posenc compare config.json\n"
       "posenc compare ./my-model --as hf,vllm --length 32768\n"
+      "posenc compare ./my-model --as hf,sglang --exit-code\n"
       "posenc compare --since 2026-01-01\n"
       "posenc compare config.json --as exact,hf,llama.cpp --length 131072 --json";
   verb.command = program.add_subcommand(verb.name);
@@ -210,9 +232,12 @@ Verb compare_verb(Command program) {
                           "(default 2^-8, as bf16 rounds)");
   verb.command.add_option("--since", flags->since, "show what engines changed since a date, e.g. 2026-05-19")
       .type_name("DATE");
+  verb.command.add_flag("--exit-code", flags->exit_code, "print only what differs, one line each");
   verb.command.add_flag("--json", flags->json, "one JSON document");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);
+    if (flags->exit_code && flags->json) refuse("compare: --exit-code and --json cannot be combined");
+    if (flags->exit_code && !flags->since.empty()) refuse("compare: --exit-code does not work with --since");
     if (!flags->path.empty() && !flags->model.empty()) refuse("compare: the model is given twice");
     if (flags->model.empty()) flags->model = flags->path;
     return run(*flags);

@@ -47,6 +47,15 @@ struct ModelPart {
   std::optional<std::int64_t> trained_length = {};
 };
 
+/// What transformers 4 makes of a config with rope_parameters, the key of transformers 5 that it does not read.
+struct OlderReading {
+  bool is_known = true;             ///< the family is in transformers 4
+  std::optional<double> base = {};  ///< its default instead of the file's
+  bool drops_scaling = false;       ///< frequencies are not scaled
+  bool is_by_type = false;          ///< the base of sliding layers has a key of its own, and stays
+  bool operator==(const OlderReading&) const = default;
+};
+
 /// How a model encodes position, according to its own files.
 struct Model {
   std::string model_type = {};
@@ -61,6 +70,7 @@ struct Model {
   /// What transformers 5 rotates of each head, where that is not what the model was trained with (MiniMax-M2,
   /// RecurrentGemma); the groups have the model's own.
   std::optional<std::int64_t> hf_rotary_dim = {};
+  std::optional<OlderReading> older_reading = {};  ///< empty if it is the same
   /// The family's source code was not consulted, or its model_type is unknown: all of the above is an assumption.
   bool is_assumed = false;
   std::vector<std::string> assumed = {};   ///< what the file does not specify, and the value that is assumed

@@ -305,6 +305,8 @@ EngineComparison compare_engines(const Model& model, const CompareOptions& optio
     const RuleInput c{model, group, result.length};
     for (const Subject& subject : subjects()) {
       if (!subject.concerns(c)) continue;
+      if (!subject.about.empty() && std::find(engines.begin(), engines.end(), subject.about) == engines.end())
+        continue;
       EngineTopic topic{.name = subject.name, .title = subject.title, .sentence = subject.sentence};
       topic.is_rotation =
           std::holds_alternative<Rope>(*group.scheme) && subject.name != std::string_view("temperature");

@@ -42,9 +42,16 @@ bool has_odd_heads(const RuleInput& c) {
 }
 bool has_rounded_slopes(const RuleInput& c) { return alibi_of(c) != nullptr && alibi_of(c)->round_bf16; }
 bool has_other_base(const RuleInput& c) { return is_rope(c) && c.model.other_base.has_value(); }
+bool is_recurrent_gemma(const RuleInput& c) { return is_rope(c) && c.model.model_type == "recurrent_gemma"; }
 bool has_other_dims(const RuleInput& c) {
-  return is_rope(c) && (c.model.other_rotary_dim || c.model.hf_rotary_dim) && c.model.model_type != "recurrent_gemma";
+  return is_rope(c) && (c.model.other_rotary_dim || c.model.hf_rotary_dim) && !is_recurrent_gemma(c);
 }
+bool has_lost_share(const RuleInput& c) { return is_recurrent_gemma(c) && c.model.hf_rotary_dim; }
+bool is_read_otherwise(const RuleInput& c) {
+  const auto& older = c.model.older_reading;
+  return is_rope(c) && older && (older->base || older->drops_scaling);
+}
+bool is_new_family(const RuleInput& c) { return c.model.older_reading && !c.model.older_reading->is_known; }
 bool has_temperature(const RuleInput& c) { return c.group.temperature.has_value(); }
 bool is_bloom(const RuleInput& c) { return alibi_of(c) != nullptr && c.model.model_type == "bloom"; }
 
@@ -74,9 +81,16 @@ constexpr auto kSubjects = std::to_array<Subject>({
      has_rounded_slopes},
     {"alibi-position", "ALiBi: absolute or relative",
      "A bias by the key's position equals one by distance after the softmax, but not once it is rounded.", is_bloom},
+    {"version-4", "Families of transformers 5", "This family came with transformers 5.", is_new_family, "hf4"},
+    {"rope-parameters", "rope_parameters: who reads them",
+     "The file has its base or its scaling in rope_parameters alone, as transformers 5 writes them; version 4 looks for "
+     "rope_theta and rope_scaling.",
+     is_read_otherwise, "hf4"},
     {"base-key", "Base: which key", "The config has the base in a key that engines do not all read.", has_other_base},
     {"rotary-dim", "Rotary dimensions: which key",
      "The config has the number of rotary dimensions in a key that engines do not all read.", has_other_dims},
+    {"rotary-share", "Rotary dimensions: share of a head",
+     "The weights were trained with part of each head rotated, which not every version rotates.", has_lost_share},
     {"temperature", "Query temperature",
      "Queries are multiplied by a factor that grows with the logarithm of their position.", has_temperature},
     {"angle-precision", "Angle precision",
@@ -107,6 +121,17 @@ void without_attention_factor(EngineScheme& t, const RuleInput&) {
 void by_trained_length(EngineScheme& t, const RuleInput&) {
   t.prepare.length = scaling_in<DynamicScaling>(t).original_length;
 }
+void by_extended_length(EngineScheme& t, const RuleInput&) {
+  const auto& scaling = scaling_in<DynamicScaling>(t);
+  t.prepare.length = static_cast<std::int64_t>(static_cast<double>(scaling.original_length) * scaling.factor);
+}
+void as_version_4(EngineScheme& t, const RuleInput& c) {
+  auto& rope = std::get<Rope>(t.scheme);
+  const OlderReading& older = *c.model.older_reading;
+  const bool has_own_base = older.is_by_type && c.group.layer_type == "sliding_attention";
+  if (older.base && !has_own_base) rope.base = *older.base;
+  if (older.drops_scaling) rope.scaling = NoScaling{};
+}
 void without_scaling(EngineScheme& t, const RuleInput&) { std::get<Rope>(t.scheme).scaling = NoScaling{}; }
 
 void by_factor_alone(EngineScheme& t, const RuleInput&) {
@@ -120,6 +145,16 @@ void by_mscale_ratio(EngineScheme& t, const RuleInput& c) {
   if (yarn.factor <= 1) return;
   const auto magnitude = [&](double weight) { return 0.1 * weight * std::log(yarn.factor) + 1; };
   t.magnitude_factor = magnitude(yarn.mscale.value_or(1)) / magnitude(yarn.mscale_all_dim.value_or(0)) / magnitude(1);
+}
+// SGLang: mscale over mscale_all_dim if both are given, times attn_factor; attention_factor is not read.
+void by_mscales_and_attn_factor(EngineScheme& t, const RuleInput& c) {
+  const auto& yarn = scaling_in<YarnScaling>(t);
+  if (yarn.mscale && yarn.mscale_all_dim) {
+    by_mscale_ratio(t, c);
+  } else {
+    by_factor_alone(t, c);
+  }
+  t.magnitude_factor *= c.model.attn_factor.value_or(1.0);
 }
 void by_attn_factor(EngineScheme& t, const RuleInput& c) {
   by_factor_alone(t, c);
@@ -146,6 +181,11 @@ void with_hf_dims(EngineScheme& t, const RuleInput& c) {
 void with_llama4_temperature(EngineScheme& t, const RuleInput&) {
   if (t.temperature && t.temperature->shift == 1 && t.temperature->rule == TemperatureRule::kSteps)
     t.temperature = Temperature{.scale = 0.1, .length = 8192, .shift = 1};
+}
+// SGLang looks for original_max_position_embeddings at the top, where Mistral's configs do not have it: ministral3.py:124.
+void with_mistrals_steps(EngineScheme& t, const RuleInput&) {
+  constexpr std::int64_t kDefaultLength = 16384;
+  if (t.temperature && t.temperature->shift == 0) t.temperature->length = kDefaultLength;
 }
 void with_whole_ramp(EngineScheme& t, const RuleInput&) { scaling_in<YarnScaling>(t).truncate = true; }
 
@@ -179,6 +219,15 @@ constexpr std::string_view kLlamaContext = "https://github.com/ggml-org/llama.cp
 constexpr std::string_view kVllmRope =
     "https://github.com/vllm-project/vllm/tree/main/vllm/model_executor/layers/rotary_embedding";
 
+constexpr std::string_view kHf4Rope =
+    "https://github.com/huggingface/transformers/blob/v4.57.6/src/transformers/modeling_rope_utils.py";
+constexpr std::string_view kHf4Models =
+    "https://github.com/huggingface/transformers/tree/v4.57.6/src/transformers/models";
+constexpr std::string_view kSglangRope =
+    "https://github.com/sgl-project/sglang/tree/main/python/sglang/srt/layers/rotary_embedding";
+constexpr std::string_view kSglangMrope =
+    "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/layers/rotary_embedding/mrope.py";
+
 constexpr auto kRules = std::to_array<EngineRule>({
     {"longrope-switch", "hf", "by the length of the sequence so far, anew at every step", as_the_config_says,
      kHfRope},
@@ -189,6 +238,10 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"longrope-switch", "ctranslate2", "by the size of its table, 2048 at first, which grows with the sequence",
      by_table_size, kCtRope},
     {"longrope-switch", "mlx", "always the list for long sequences", with_long_factors, kMlxRope},
+    {"longrope-switch", "hf4", "by the length of the sequence so far, anew at every step", as_the_config_says,
+     kHf4Rope},
+    {"longrope-switch", "sglang", "by the longest sequence of the batch so far, anew at every step",
+     as_the_config_says, kSglangRope},
 
     {"longrope-magnitude", "hf", "of the ratio as it is, or attention_factor", as_the_config_says, kHfRope},
     {"longrope-magnitude", "vllm", "of the ratio as it is, or short_mscale and long_mscale", as_the_config_says,
@@ -198,6 +251,10 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"longrope-magnitude", "ctranslate2", "of the ratio cut to a whole number", by_whole_factor, kCtRope},
     {"longrope-magnitude", "mlx", "of the ratio as it is; attention_factor is not read", without_attention_factor,
      kMlxRope},
+    {"longrope-magnitude", "hf4", "of the ratio as it is, or attention_factor", as_the_config_says, kHf4Rope},
+    {"longrope-magnitude", "sglang",
+     "of the ratio as it is, or short_mscale and long_mscale; attention_factor is not read", without_attention_factor,
+     kSglangRope},
 
     {"dynamic-ntk", "hf", "the longest sequence so far", as_the_config_says, kHfRope},
     {"dynamic-ntk", "vllm", "that of max_position_embeddings, whatever the sequence: the base stays as it is",
@@ -207,6 +264,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"dynamic-ntk", "ctranslate2", "its converter refuses this scaling", nullptr, kCtConverter},
     {"dynamic-ntk", "mlx", "the sequence so far; keys in the cache keep the base they were rotated with",
      as_the_config_says, kMlxRope},
+    {"dynamic-ntk", "hf4", "the longest sequence so far", as_the_config_says, kHf4Rope},
+    {"dynamic-ntk", "sglang", "trained length times factor, whatever the sequence", by_extended_length, kSglangRope},
 
     {"yarn-magnitude", "hf", "attention_factor; else mscale over mscale_all_dim; else 0.1 ln(factor) + 1",
      as_the_config_says, kHfRope},
@@ -222,6 +281,11 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"yarn-magnitude", "mlx",
      "mscale (1 where not given) over mscale_all_dim (0 where not given); attention_factor is not read",
      by_mscale_ratio, kMlxRope},
+    {"yarn-magnitude", "hf4", "attention_factor; else mscale over mscale_all_dim; else 0.1 ln(factor) + 1",
+     as_the_config_says, kHf4Rope},
+    {"yarn-magnitude", "sglang",
+     "mscale over mscale_all_dim, else 0.1 ln(factor) + 1, times attn_factor; attention_factor is not read",
+     by_mscales_and_attn_factor, kSglangRope},
 
     {"yarn-ramp", "hf", "not rounded; but rounded where truncate is in the parameters of one layer type",
      as_the_config_says, kHfRope},
@@ -231,11 +295,15 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml.c"},
     {"yarn-ramp", "ctranslate2", "its converter refuses this scaling", nullptr, kCtConverter},
     {"yarn-ramp", "mlx", "always rounded to whole pairs", with_whole_ramp, kMlxRope},
+    {"yarn-ramp", "hf4", "not rounded", as_the_config_says, kHf4Rope},
+    {"yarn-ramp", "sglang", "not rounded", as_the_config_says, kSglangRope},
 
     {"mrope-advance", "hf", "by the larger of height and width: 4 on", by_height_and_width,
      "https://github.com/huggingface/transformers/pull/43972", "2026-02-24", "by the longest of all axes: 16 on"},
     {"mrope-advance", "vllm", "by the longest of all axes, time too: 16 on", by_longest_axis,
      "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/rotary_embedding/mrope.py"},
+    {"mrope-advance", "hf4", "by the longest of all axes, time too: 16 on", by_longest_axis, kHf4Models},
+    {"mrope-advance", "sglang", "by the longest of all axes, time too: 16 on", by_longest_axis, kSglangRope},
 
     {"mrope-unclaimed", "hf", "by time, as the first axis", as_the_config_says,
      "https://github.com/huggingface/transformers/tree/main/src/transformers/models/qwen3_vl"},
@@ -243,6 +311,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/rotary_embedding/mrope.py"},
     {"mrope-unclaimed", "llama.cpp", "by a fourth axis, which is 0 for text: they do not rotate", leave_unclaimed,
      "https://github.com/ggml-org/llama.cpp/blob/master/src/llama-graph.cpp"},
+    {"mrope-unclaimed", "hf4", "by time, as the first axis", as_the_config_says, kHf4Models},
+    {"mrope-unclaimed", "sglang", "by time, as the first axis", as_the_config_says, kSglangMrope},
 
     {"alibi-slopes", "hf", "the paper's rule for such numbers", as_the_config_says,
      "https://github.com/huggingface/transformers/blob/main/src/transformers/models/bloom/modeling_bloom.py"},
@@ -253,6 +323,7 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"alibi-slopes", "ctranslate2", "the paper's rule for such numbers", as_the_config_says, kCtRope},
     {"alibi-slopes", "mlx", "the paper's rule for such numbers", as_the_config_says,
      "https://github.com/ml-explore/mlx/pull/3071", "2026-01-29", "the formula for powers of two, for any number"},
+    {"alibi-slopes", "hf4", "the paper's rule for such numbers", as_the_config_says, kHf4Models},
 
     {"alibi-rounding", "hf", "to bfloat16, then divided by the root of a head's features", as_the_config_says,
      "https://github.com/huggingface/transformers/blob/main/src/transformers/models/falcon/modeling_falcon.py"},
@@ -260,6 +331,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/falcon.py"},
     {"alibi-rounding", "ctranslate2", "not rounded, divided by the root of a head's features (scale_alibi)",
      with_float_slopes, kCtRope},
+    {"alibi-rounding", "hf4", "to bfloat16, then divided by the root of a head's features", as_the_config_says,
+     kHf4Models},
 
     {"alibi-position", "hf", "slope times the key's position, rounded to the model's bfloat16", by_key_in_bf16,
      "https://github.com/huggingface/transformers/blob/main/src/transformers/models/bloom/modeling_bloom.py"},
@@ -269,6 +342,24 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cpu/ops.cpp"},
     {"alibi-position", "ctranslate2", "slope times the key's position, in the type of computation (here float32)",
      as_the_config_says, kCtRope},
+    {"alibi-position", "hf4", "slope times the key's position, rounded to the model's bfloat16", by_key_in_bf16,
+     kHf4Models},
+
+    {"version-4", "hf4", "has no such family", nullptr, kHf4Models},
+    {"version-4", "hf", "has it", as_the_config_says,
+     "https://github.com/huggingface/transformers/tree/main/src/transformers/models"},
+
+    {"rope-parameters", "hf", "rope_parameters; rope_theta and rope_scaling are copied there", as_the_config_says,
+     kHfRope, "2025-10-17", "rope_theta and rope_scaling alone"},
+    {"rope-parameters", "hf4", "rope_theta and rope_scaling alone: its class's base, and no scaling", as_version_4,
+     kHf4Models},
+    {"rope-parameters", "vllm", "rope_parameters, as the transformers that it is installed with", as_the_config_says,
+     "https://github.com/vllm-project/vllm/blob/main/vllm/transformers_utils/config.py"},
+    {"rope-parameters", "sglang", "rope_parameters; rope_theta and rope_scaling where they are missing",
+     as_the_config_says,
+     "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/utils/hf_transformers/common.py"},
+    {"rope-parameters", "llama.cpp", "rope_parameters, when the file is converted", as_the_config_says,
+     "https://github.com/ggml-org/llama.cpp/blob/master/conversion/base.py"},
 
     {"base-key", "hf", "rope_theta, or its default", as_the_config_says,
      "https://github.com/huggingface/transformers/tree/main/src/transformers/models/dbrx"},
@@ -276,6 +367,9 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/dbrx.py"},
     {"base-key", "llama.cpp", "attn_config.rope_theta, when the file is converted", with_other_base,
      "https://github.com/ggml-org/llama.cpp/blob/master/conversion/dbrx.py"},
+    {"base-key", "hf4", "attn_config.rope_theta", with_other_base, kHf4Models},
+    {"base-key", "sglang", "attn_config.rope_theta", with_other_base,
+     "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/models/dbrx.py"},
 
     {"rotary-dim", "hf", "partial_rotary_factor, or the whole head, though MiniMax-M2 was trained with rotary_dim",
      with_hf_dims, "https://github.com/huggingface/transformers/pull/43407", "2026-01-23", "rotary_dim"},
@@ -283,6 +377,14 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/minimax_m2.py"},
     {"rotary-dim", "llama.cpp", "rotary_dim, when the file is converted", with_other_dims,
      "https://github.com/ggml-org/llama.cpp/blob/master/conversion/minimax.py"},
+    {"rotary-dim", "sglang", "rotary_dim", with_other_dims,
+     "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/models/minimax_m2.py"},
+
+    {"rotary-share", "hf", "the whole head, though the weights were trained with half of it", with_hf_dims,
+     "https://github.com/huggingface/transformers/pull/39847", "2025-10-17", "partial_rotary_factor: half of it"},
+    {"rotary-share", "hf4", "partial_rotary_factor: half of it", as_the_config_says,
+     "https://github.com/huggingface/transformers/blob/v4.50.0/src/transformers/models/recurrent_gemma/"
+     "modeling_recurrent_gemma.py"},
 
     {"temperature", "hf", "as the config says, in float32", as_the_config_says,
      "https://github.com/huggingface/transformers/tree/main/src/transformers/models/llama4"},
@@ -290,6 +392,9 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/vllm-project/vllm/pull/28145", "2025-11-06", "Llama 4's alone; none for Mistral's"},
     {"temperature", "llama.cpp", "Llama 4: 0.1 and 8192 whatever the config says; Mistral: as the file says",
      with_llama4_temperature, "https://github.com/ggml-org/llama.cpp/blob/master/src/models/llama4.cpp"},
+    {"temperature", "hf4", "as the config says, in float32", as_the_config_says, kHf4Models},
+    {"temperature", "sglang", "Llama 4: as the config says; Mistral: steps of 16,384 whatever rope_parameters says",
+     with_mistrals_steps, "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/models/ministral3.py"},
 
     {"angle-precision", "hf", "position times frequency in float32", with_hf_angles, kHfRope},
     {"angle-precision", "vllm", "the same, its cosines and sines kept in the model's bfloat16", with_bf16_table,
@@ -297,6 +402,9 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"angle-precision", "llama.cpp", "one ratio multiplied in from pair to pair in float32 (on the CPU)",
      with_ggml_angles, "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cpu/ops.cpp"},
     {"angle-precision", "ctranslate2", "position times frequency in float32", with_hf_angles, kCtRope},
+    {"angle-precision", "hf4", "position times frequency in float32", with_hf_angles, kHf4Rope},
+    {"angle-precision", "sglang", "position times frequency in float32, kept in float32 (on CUDA)", with_hf_angles,
+     "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/layers/rotary_embedding/base.py"},
     {"angle-precision", "exact", "the mathematical angle", as_the_config_says, "https://arxiv.org/abs/2104.09864"},
 });
 
@@ -305,6 +413,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
 std::span<const EngineVersion> engine_versions() noexcept {
   static constexpr auto kVersions = std::to_array<EngineVersion>({
       {"hf", "transformers 5.16.0.dev0 (d56c55bf)", "2026-08-21"},
+      {"hf4", "transformers 4.57.6 (753d6110)", "2026-01-16"},
+      {"sglang", "cce0a124", "2026-08-23"},
       {"vllm", "a014e35f", "2026-08-22"},
       {"llama.cpp", "b21e4de7", "2026-08-22"},
       {"ctranslate2", "4.8.1 (0d8bcd36)", "2026-07-03"},

@@ -34,6 +34,7 @@ using Change = void (*)(EngineScheme&, const RuleInput&);
 struct Subject {
   std::string_view name, title, sentence;
   bool (*concerns)(const RuleInput&);
+  std::string_view about = "";  ///< the engine whose difference it is; left out where that is not compared
 };
 std::span<const Subject> subjects() noexcept;
 

@@ -9,6 +9,7 @@
 #include "formats/excerpt.h"
 #include "models/class_names.h"
 #include "models/classes.h"
+#include "models/older_reading.h"
 #include "models/own_model.h"
 #include "models/params_json.h"
 #include "models/part_groups.h"
@@ -292,6 +293,7 @@ Model read_model(std::string_view config_json) {
   model.other_base = reading.other_base;
   model.other_rotary_dim = reading.other_rotary_dim;
   model.hf_rotary_dim = reading.hf_rotary_dim;
+  model.older_reading = older_reading_of(text_part.type, text_part.config);
   model.is_assumed = text_part.is_unknown || !is_code_read(text_part.type);
   for (std::size_t i = 0; i < parts.found.size(); ++i) {
     if (i == chosen) continue;

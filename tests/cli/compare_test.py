@@ -56,6 +56,27 @@ class Compare(ProgramTest):
         document = self.document(DYNAMIC, "--as", "hf,vllm", "--length", "2048", code=0)
         self.assertTrue(document["agrees"])
 
+    def test_exit_code_prints_what_differs_alone(self):
+        config = self.config({**YARN})
+        outcome = run("compare", config, "--as", "hf,vllm", "--length", "1000", "--exit-code")
+        self.assertEqual((outcome.code, outcome.err), (1, ""))
+        (line,) = outcome.text.splitlines()
+        self.assertTrue(line.startswith("yarn-magnitude in layers 0-1: hf: attention_factor"), line)
+        self.assertIn("; vllm (score 0.297): 0.1 ln(factor) + 1", line)
+        outcome = run("compare", self.config(LLAMA), "--as", "hf,vllm", "--exit-code")
+        self.assertEqual((outcome.code, outcome.text), (0, ""))
+        newer = self.config({"model_type": "qwen3_5_text", "num_hidden_layers": 4})
+        outcome = run("compare", newer, "--as", "hf,hf4", "--exit-code")
+        self.assertEqual((outcome.code, outcome.text), (1, "hf4 refuses such models\nnothing was compared\n"))
+        self.refused("compare", config, "--exit-code", "--json", says="cannot be combined")
+
+    def test_transformers_4_reads_other_keys(self):
+        moved = {**LLAMA, "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}}
+        _, engines = self.topic(self.document(moved, "--as", "hf,hf4,sglang,vllm", code=1), "rope-parameters")
+        self.assertEqual([name for name, one in engines.items() if one["differs"]], ["hf4"])
+        self.assertEqual(engines["hf4"]["version"], "transformers 4.57.6 (753d6110)")
+        self.document({**LLAMA, "rope_theta": 500000.0}, "--as", "hf,hf4,sglang", code=0)
+
     def test_tolerance(self):
         self.document(LLAMA, "--tolerance", "0", code=1)
         self.document(YARN, "--tolerance", "10", code=0)

@@ -174,6 +174,10 @@ TEST(Compare, KeysThatEnginesDoNotAllRead) {
   EXPECT_TRUE(answer(minimax, "rotary-dim", "vllm").differs);
   EXPECT_TRUE(answer(minimax, "rotary-dim", "llama.cpp").differs);
   EXPECT_EQ(answer(minimax, "rotary-dim", "hf").since, "2026-01-23");
+  constexpr std::string_view gemma = R"({"model_type":"recurrent_gemma","num_hidden_layers":3)";
+  const std::vector<std::string_view> both = {"hf4", "hf"};
+  EXPECT_TRUE(answer(compared(fmt::format("{}}}", gemma), 1000, both), "rotary-share", "hf").differs);
+  EXPECT_FALSE(has(compared(fmt::format(R"({},"partial_rotary_factor":1.0}})", gemma), 1000, both), "rotary-share"));
   EXPECT_FALSE(has(compared(R"({"model_type":"minimax_m2","num_hidden_layers":1,"head_dim":128,"rotary_dim":64,
       "partial_rotary_factor":0.5})",
                             1000),
@@ -186,6 +190,76 @@ TEST(Compare, KeysThatEnginesDoNotAllRead) {
       "attn_config":{"rope_theta":500000}})",
                             1000),
                    "base-key"));
+}
+
+// The most frequent pain of the move to transformers 5: a reader of the old keys takes its own base.
+TEST(Compare, RopeParametersAreNotReadByVersion4) {
+  const std::vector<std::string_view> versions = {"hf", "hf4"};
+  const auto found = [&](std::string_view type, std::string_view keys) {
+    return compared(fmt::format(R"({{"model_type":"{}","head_dim":128,"num_hidden_layers":2{}}})", type, keys), 1000,
+                    versions);
+  };
+  const EngineComparison moved =
+      found("llama", R"(,"rope_parameters":{"rope_type":"default","rope_theta":500000.0})");
+  EXPECT_TRUE(answer(moved, "rope-parameters", "hf4").differs);
+  EXPECT_GT(answer(moved, "rope-parameters", "hf4").angle, 1);
+  // its own default, or the key of version 4 beside the new one
+  EXPECT_FALSE(
+      has(found("llama", R"(,"rope_parameters":{"rope_type":"default","rope_theta":10000.0})"), "rope-parameters"));
+  EXPECT_FALSE(has(found("mixtral", R"(,"rope_parameters":{"rope_type":"default","rope_theta":1000000.0})"),
+                   "rope-parameters"));
+  EXPECT_TRUE(
+      has(found("mixtral", R"(,"rope_parameters":{"rope_type":"default","rope_theta":10000.0})"), "rope-parameters"));
+  EXPECT_FALSE(has(found("llama", R"(,"rope_theta":500000.0,"rope_parameters":{"rope_type":"default",
+      "rope_theta":500000.0})"),
+                   "rope-parameters"));
+  EXPECT_FALSE(has(found("llama", R"(,"rope_theta":500000.0)"), "rope-parameters"));
+  const EngineComparison scaled =
+      found("llama", R"(,"rope_parameters":{"rope_type":"linear","factor":8.0,"rope_theta":10000.0})");
+  EXPECT_TRUE(answer(scaled, "rope-parameters", "hf4").differs);
+  // by type of layers: the base of sliding layers has its own key and default
+  const EngineComparison gemma = found("gemma3_text", R"(,"layer_types":["sliding_attention","full_attention"],
+      "rope_parameters":{"full_attention":{"rope_type":"linear","factor":8.0,"rope_theta":1000000.0},
+      "sliding_attention":{"rope_type":"default","rope_theta":10000.0}})");
+  for (const EngineTopic& topic : gemma.topics) {
+    const bool is_changed = topic.name == "rope-parameters" && topic.layer_type == "full_attention";
+    if (topic.name == "rope-parameters") {
+      EXPECT_EQ(topic.differs, is_changed);
+    }
+  }
+  EXPECT_TRUE(has(gemma, "rope-parameters"));
+  const EngineComparison newer = found("qwen3_5_text", "");
+  EXPECT_FALSE(answer(newer, "version-4", "hf4").is_able);
+  EXPECT_FALSE(answer(newer, "angle-precision", "hf4").is_able);
+}
+
+TEST(Compare, Sglang) {
+  const std::vector<std::string_view> engines = {"hf", "sglang"};
+  const auto yarn = [&](std::string_view keys) {
+    return compared(fmt::format(R"({{"model_type":"qwen3","head_dim":128,"num_hidden_layers":1,
+        "max_position_embeddings":131072,"rope_scaling":{{"rope_type":"yarn","factor":4.0,
+        "original_max_position_embeddings":32768{}}}}})",
+                                keys),
+                    1000, engines);
+  };
+  const double own = 0.1 * std::log(4.0) + 1;
+  EXPECT_FALSE(differs(yarn(""), "yarn-magnitude"));
+  EXPECT_FALSE(differs(yarn(R"(,"mscale":0.7,"mscale_all_dim":0.5)"), "yarn-magnitude"));
+  EXPECT_NEAR(answer(yarn(R"(,"attention_factor":1.0)"), "yarn-magnitude", "sglang").score, own * own - 1, 1e-9);
+  EXPECT_NEAR(answer(yarn(R"(,"attn_factor":0.5)"), "yarn-magnitude", "sglang").score, own * own * 0.75, 1e-9);
+  constexpr std::string_view dynamic = R"({"model_type":"llama","head_dim":8,"num_hidden_layers":1,
+      "max_position_embeddings":2048,"rope_theta":10000,"rope_scaling":{"type":"dynamic","factor":4}})";
+  EXPECT_TRUE(differs(compared(dynamic, 2000, engines), "dynamic-ntk"));
+  EXPECT_FALSE(differs(compared(dynamic, 8192, engines), "dynamic-ntk"));
+  const auto ministral = [&](int original) {
+    return compared(fmt::format(R"({{"model_type":"ministral3","num_hidden_layers":1,"head_dim":128,
+        "max_position_embeddings":262144,"rope_parameters":{{"rope_type":"yarn","factor":16.0,"rope_theta":1000000.0,
+        "original_max_position_embeddings":{},"mscale":1.0,"mscale_all_dim":1.0,"llama_4_scaling_beta":0.1}}}})",
+                                original),
+                    100'000, engines);
+  };
+  EXPECT_TRUE(differs(ministral(8192), "temperature"));
+  EXPECT_FALSE(differs(ministral(16384), "temperature"));
 }
 
 TEST(Compare, Temperature) {
