@@ -34,6 +34,7 @@ std::string_view own_name(const Config& config, std::string_view key) {
 }
 
 const Json* in_file(const Config& config, std::string_view key) {
+  if (config.read != nullptr) say(*config.read, std::string(key.substr(0, key.find('.'))));
   const Json* json = member(config.object, key);
   if (const std::string_view own = own_name(config, key); json == nullptr && !own.empty()) {
     json = member(config.object, own);

@@ -17,6 +17,7 @@ struct Config {
   std::string place = {};
   const Json* defaults = nullptr;               ///< of its class, for keys that the file lacks (classes.h)
   std::vector<std::string>* assumed = nullptr;  ///< receives the defaults that were used
+  std::vector<std::string>* read = nullptr;     ///< receives the keys that were asked for
 };
 
 /// Adds a text to a list unless it is already there.

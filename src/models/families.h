@@ -175,6 +175,14 @@ inline constexpr Rotary kInterleaved{.layout = PairLayout::kInterleaved};
 inline constexpr Rotary kPartial{.reads_partial = true};
 inline constexpr Rotary kOverPatches{.section_order = SectionOrder::kRestarting, .image_base = 10000};
 
+/// How an indexer, which chooses the keys that queries attend to, rotates its own queries and keys.
+enum class Indexer : std::uint8_t {
+  kNone,
+  kHalvesFirst,       ///< in halves, at the start of its heads, beside interleaved MLA: DeepSeek V3.2
+  kInterleavedFirst,  ///< in the pairs of the attention, at the start of its heads: GLM-5
+  kAsAttention,       ///< in the pairs and at the place of the attention: DeepSeek V4, MiniMax-M3
+};
+
 /// The facts of a family that its config does not state, or states under other names; read in its modeling code.
 /// What one family alone does is a function beside its row: `adjust`, `rope.adjust` or `layers.rule`.
 struct Family {
@@ -197,6 +205,8 @@ struct Family {
   std::string_view token_mixer =
       "";  ///< used by all layers instead of attention ("convolutions"); layer() rejects them
   void (*adjust)(const GroupFacts&) = nullptr;  ///< called for each layer of attention
+  Indexer indexer = Indexer::kNone;
+  std::string_view indexed = "";  ///< the type of the layers that have one; "": all
   // position
   Rotary rope = {};
   std::string_view width_key = "";   ///< in addition to hidden_size and similar keys

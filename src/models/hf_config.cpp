@@ -9,10 +9,12 @@
 #include "formats/excerpt.h"
 #include "models/class_names.h"
 #include "models/classes.h"
+#include "models/indexers.h"
 #include "models/older_reading.h"
 #include "models/own_model.h"
 #include "models/params_json.h"
 #include "models/part_groups.h"
+#include "models/unread_keys.h"
 #include "posenc/error.h"
 #include "posenc/model.h"
 
@@ -285,7 +287,11 @@ Model read_model(std::string_view config_json) {
 
   Model model;
   model.model_type = outer_type ? *outer_type : text_part.type;
+  std::vector<std::string> read;
+  text_part.config.read = &read;
   PartReading reading = read_part(text_part, remarks);
+  text_part.config.read = nullptr;
+  warn_of_unread(text_part.config, read, remarks);
   model.groups = std::move(reading.groups);
   model.trained_length = reading.trained_length;
   model.usable_length = reading.usable_length;
@@ -301,6 +307,7 @@ Model read_model(std::string_view config_json) {
     PartReading other = read_part(part, remarks);
     model.parts.push_back({name_of_part(part), part.type, std::move(other.groups), other.trained_length});
   }
+  for (const Family* const family : families_of(text_part.type)) add_indexer(text_part.config, *family, model);
   if (text_part.type != model.model_type) {
     say(remarks.notes, fmt::format("the layers are those of the text, {}{}", excerpt(text_part.type),
                                    model.parts.empty() ? "" : "; other parts follow them"));

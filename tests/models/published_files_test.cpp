@@ -169,6 +169,61 @@ TEST(PublishedFiles, LayersOfDecilmWithoutAttention) {
   EXPECT_FALSE(model.groups[1].token_mixer.empty());
 }
 
+// The indexer of sparse attention: halves beside interleaved MLA in DeepSeek V3.2, as the attention in GLM-5.
+TEST(PublishedFiles, IndexersHaveARotationOfTheirOwn) {
+  const auto indexer = [](std::string_view config) -> std::optional<Rope> {
+    const Model model = read_model(config);
+    for (const ModelPart& part : model.parts) {
+      if (part.name == "indexer") return std::get<Rope>(*part.groups.at(0).scheme);
+    }
+    return std::nullopt;
+  };
+  const auto v32 = indexer(R"({"model_type":"deepseek_v32","num_hidden_layers":2,"rope_theta":10000})");
+  ASSERT_TRUE(v32);
+  EXPECT_EQ(v32->layout, PairLayout::kHalves);
+  EXPECT_EQ(v32->dims, 64);
+  EXPECT_EQ(v32->first_dim, 0);
+  const auto glm = indexer(R"({"model_type":"glm_moe_dsa","num_hidden_layers":2})");
+  ASSERT_TRUE(glm);
+  EXPECT_EQ(glm->layout, PairLayout::kInterleavedToHalves);
+  EXPECT_EQ(indexer(R"({"model_type":"glm_moe_dsa","num_hidden_layers":2,"indexer_rope_interleave":false})")->layout,
+            PairLayout::kHalves);
+  // only layers of one type have it
+  const Model v4 = read_model(R"({"model_type":"deepseek_v4","num_hidden_layers":3,"compress_ratios":[0,4,128]})");
+  ASSERT_EQ(v4.parts.size(), 1u);
+  EXPECT_EQ(groups_of(v4.parts[0].groups), "rope 1");
+  EXPECT_EQ(std::get<Rope>(*v4.parts[0].groups[0].scheme).layout, PairLayout::kInterleaved);
+  EXPECT_EQ(std::get<Rope>(*v4.parts[0].groups[0].scheme).first_dim, -64);
+  const Model m3 = read_model(R"({"model_type":"minimax_m3_vl_text","num_hidden_layers":4,"partial_rotary_factor":0.5,
+      "sparse_attention_config":{"sparse_attention_freq":[0,0,1,1]}})");
+  ASSERT_EQ(m3.parts.size(), 1u);
+  EXPECT_EQ(groups_of(m3.parts[0].groups), "rope 2-3");
+  // the softmax factor of DeepSeek's YaRN is that of its attention alone
+  const Model yarn =
+      read_model(R"({"model_type":"deepseek_v32","num_hidden_layers":1,"max_position_embeddings":163840,
+      "rope_scaling":{"type":"yarn","factor":40,"original_max_position_embeddings":4096,"mscale":1,"mscale_all_dim":1}})");
+  EXPECT_GT(prepare(rope_of(yarn)).softmax_factor, 1.5);
+  EXPECT_EQ(prepare(std::get<Rope>(*yarn.parts.at(0).groups[0].scheme)).softmax_factor, 1);
+  EXPECT_FALSE(indexer(R"({"model_type":"deepseek_v3","num_hidden_layers":2})"));
+}
+
+TEST(PublishedFiles, KeysThatAreNotReadAreNamedInOneLine) {
+  const Model nemotron = read_model(R"({"model_type":"nemotron_h","hybrid_override_pattern":"M*","rope_theta":10000,
+      "partial_rotary_factor":1.0,"max_position_embeddings":8192})");
+  EXPECT_EQ(nemotron.warnings,
+            (std::vector<std::string>{
+                "not read, as this family's code does not ask for them: rope_theta, partial_rotary_factor"}));
+  const Model llama = read_model(R"({"model_type":"llama","head_dim":8,"rope_theta":10000,"rope_scaling":null,
+      "position_embedding_type":"absolute","rope_local_base_freq":5})");
+  EXPECT_EQ(llama.warnings,
+            (std::vector<std::string>{"not read, as this family's code does not ask for it: rope_local_base_freq"}));
+  const Model qwen = read_model(R"({"model_type":"qwen2","head_dim":8,"num_hidden_layers":1,
+      "dual_chunk_attention_config":{"chunk_size":262144,"local_size":8192}})");
+  EXPECT_TRUE(says(qwen.warnings,
+                   "dual_chunk_attention_config is not computed (chunks of 262144, of which 8192 are "
+                   "local)"));
+}
+
 // Meta's and Mistral's own files: their weights have interleaved pairs.
 TEST(PublishedFiles, ParamsJson) {
   const Model llama =

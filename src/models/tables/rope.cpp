@@ -66,6 +66,14 @@ void by_dense_prefix(LayerFacts& facts) {
   }
 }
 
+// transformers 5.16 (d56c55bf), configuration_minimax_m3_vl.py:143
+void by_sparse_list(LayerFacts& facts) {
+  const auto list = numbers(facts.config, "sparse_attention_config.sparse_attention_freq");
+  for (std::size_t i = 0; !facts.is_listed && list && i < std::min(list->size(), facts.layers.size()); ++i) {
+    facts.layers[i].type = (*list)[i] != 0 ? "minimax_m3_sparse" : kFull;
+  }
+}
+
 // Layers whose attention was taken out: vLLM a014e35f, nemotron_nas.py:133.
 void by_block_configs(LayerFacts& facts) {
   const Json* const json = find(facts.config, "block_configs");
@@ -220,6 +228,9 @@ constexpr auto kRopeEntries = std::to_array<Family>({
     {.types = "dbrx", .rope = {.adjust = note_other_base}},
     {.types = "minimax_m2", .rope = {.reads_partial = true, .adjust = keep_rotary_dim}},
     {.types = "minimax_m3_vl_text",
+     .layers = {.rule = by_sparse_list},
+     .indexer = Indexer::kAsAttention,
+     .indexed = "minimax_m3_sparse",
      .rope = {.reads_partial = true, .adjust = note_other_dims},
      .note =
          "in minimax_m3_sparse layers, a query sees the index_topk_blocks blocks of keys that an indexer chooses: "
@@ -266,13 +277,16 @@ constexpr auto kRopeEntries = std::to_array<Family>({
     {.types = "deepseek_v2", .when = "qk_rope_head_dim=0 qk_nope_head_dim=0"},
     {.types = "deepseek_v2", .when = "qk_rope_head_dim=0 !qk_nope_head_dim=0", .encoding = kNone},
     {.types = "deepseek_v3 kimi_k2 glm4_moe_lite youtu axk1", .rope = kLatentByKey},
-    {.types = "axk2", .rope = kLatentByKey, .note = kIndexed},
-    {.types = "deepseek_v32 glm_moe_dsa", .rope = kLatent, .note = kIndexed},
+    {.types = "axk2", .indexer = Indexer::kHalvesFirst, .rope = kLatentByKey, .note = kIndexed},
+    {.types = "deepseek_v32", .indexer = Indexer::kHalvesFirst, .rope = kLatent, .note = kIndexed},
+    {.types = "glm_moe_dsa", .indexer = Indexer::kInterleavedFirst, .rope = kLatent, .note = kIndexed},
     {.types = "mistral4", .layers = kSlidingIfGiven, .rope = kLatentByKey, .note = kBetaTemperature},
     {.types = "deepseek_v4",
      .layers = {.rule = by_compress_ratios},
      .has_sinks = true,
      .adjust = compress_unless_sliding,
+     .indexer = Indexer::kAsAttention,
+     .indexed = "compressed_sparse_attention",
      .rope = {.layout = PairLayout::kInterleaved,
               .reads_partial = true,
               .dims_key = kLatentDims,
