@@ -13,6 +13,7 @@
 #include "posenc/error.h"
 #include "posenc/json.h"
 #include "posenc/mrope.h"
+#include "posenc/position_check.h"
 #include "posenc/positions.h"
 
 namespace posenc::cli {
@@ -21,7 +22,7 @@ namespace {
 constexpr std::int64_t kMostIds = std::int64_t{1} << 27;  // 1 GiB of them: more is a typing mistake
 
 struct PositionsFlags {
-  std::string mask, lengths, grid, spec, random, output;
+  std::string mask, lengths, grid, spec, random, output, check, boundaries;
   std::string family = "qwen2-vl";
   std::string rule = "cumulative";
   std::int64_t padding = MaskOptions{}.padding, first = 0, merge = MropeOptions{}.merge, rate = 0, seed = 1;
@@ -49,25 +50,33 @@ void check_count(std::int64_t count, std::string_view flag) {
   refuse(fmt::format("{}: more than {} positions", flag, kMostIds));
 }
 
-Ids from_mask(const PositionsFlags& flags) {
-  const NpyArray mask = load_array(InputArray(flags.mask));
+std::span<const std::int64_t> integers_of(const NpyArray& array) {
+  return {reinterpret_cast<const std::int64_t*>(array.bytes.data()), array.bytes.size() / sizeof(std::int64_t)};
+}
+
+NpyArray mask_from(const PositionsFlags& flags) {
+  NpyArray mask = load_array(InputArray(flags.mask));
   if (mask.type != DataType::kI64) refuse(fmt::format("{}: a mask must contain integers, 1 for a token", flags.mask));
   if (mask.shape.rank < 1 || mask.shape.rank > 2) {
     refuse(fmt::format("{}: has shape {}; a mask is [sequence] or [batch, sequence]", flags.mask,
                        to_string(mask.shape)));
   }
-  MaskOptions options{.batch = mask.shape.rank == 2 ? mask.shape[0] : 1};
-  if (flags.rule == "roberta") {
-    options.rule = MaskRule::kRoberta;
-  }
-  options.padding = flags.padding;
-  const std::span<const std::int64_t> values(reinterpret_cast<const std::int64_t*>(mask.bytes.data()),
-                                             mask.bytes.size() / sizeof(std::int64_t));
-  for (const std::int64_t value : values) {
+  for (const std::int64_t value : integers_of(mask)) {
     if (value != 0 && value != 1)
       refuse(fmt::format("{}: a mask must contain only 0 and 1, but contains {}", flags.mask, value));
   }
-  return {mask.shape, positions_from_mask(values, options)};
+  return mask;
+}
+
+MaskOptions mask_options(const PositionsFlags& flags, const NpyArray& mask) {
+  return {.batch = mask.shape.rank == 2 ? mask.shape[0] : 1,
+          .rule = flags.rule == "roberta" ? MaskRule::kRoberta : MaskRule::kCumulative,
+          .padding = flags.padding};
+}
+
+Ids from_mask(const PositionsFlags& flags) {
+  const NpyArray mask = mask_from(flags);
+  return {mask.shape, positions_from_mask(integers_of(mask), mask_options(flags, mask))};
 }
 
 Ids from_lengths(const PositionsFlags& flags) {
@@ -150,7 +159,85 @@ void write_file(const PositionsFlags& flags, const Ids& ids) {
   output.publish(flags.quiet);
 }
 
+// The ends of packed sequences: a file, or a list.
+std::vector<std::int64_t> boundaries_from(const PositionsFlags& flags) {
+  if (!flags.boundaries.starts_with('@')) return list_from(flags.boundaries, "--cu-seqlens");
+  const std::string path = flags.boundaries.substr(1);
+  const NpyArray array = load_array(InputArray(path));
+  if (array.type != DataType::kI64 || array.shape.rank != 1) {
+    refuse(fmt::format("{}: boundaries are integers [sequences + 1]", path));
+  }
+  const std::span<const std::int64_t> values = integers_of(array);
+  return {values.begin(), values.end()};
+}
+
+PositionCheck checked(const PositionsFlags& flags) {
+  const NpyArray ids = load_array(InputArray(flags.check));
+  if (ids.type != DataType::kI64) refuse(fmt::format("{}: position ids must be integers", flags.check));
+  if (flags.mask.empty()) {
+    if (ids.shape.rank != 1 && !(ids.shape.rank == 2 && ids.shape[0] == 1)) {
+      refuse(
+          fmt::format("{}: has shape {}; ids of packed sequences are [tokens]", flags.check, to_string(ids.shape)));
+    }
+    return check_packed_positions(integers_of(ids), boundaries_from(flags));
+  }
+  const NpyArray mask = mask_from(flags);
+  if (mask.shape != ids.shape) {
+    refuse(
+        fmt::format("{}: has shape {}, but the mask {}", flags.check, to_string(ids.shape), to_string(mask.shape)));
+  }
+  return check_positions(integers_of(ids), integers_of(mask), mask_options(flags, mask));
+}
+
+Json check_json(const PositionCheck& check) {
+  Json first = nullptr;
+  if (check.first) {
+    first = Json::Object{{"row", check.first->row},
+                         {"token", check.first->token},
+                         {"expected", check.first->expected},
+                         {"got", check.first->got}};
+  }
+  return Json::Object{{"verdict", check.agrees()      ? "agrees"
+                                  : check.tokens == 0 ? "inconclusive"
+                                                      : "differs"},
+                      {"tokens", check.tokens},
+                      {"differing", check.differing},
+                      {"first", std::move(first)},
+                      {"cause", check.cause.empty() ? Json(nullptr) : Json(check.cause)},
+                      {"untested", check.untested.empty() ? Json(nullptr) : Json(check.untested)}};
+}
+
+std::string check_text(const PositionCheck& check) {
+  if (check.tokens == 0) return "inconclusive: there is no token\n";
+  std::string text = check.agrees() ? fmt::format("agrees: {} tokens\n", check.tokens)
+                                    : fmt::format("differs: {} of {} tokens\n", check.differing, check.tokens);
+  if (check.first) {
+    text += fmt::format("  first: row {}, token {}: expected {}, got {}\n", check.first->row, check.first->token,
+                        check.first->expected, check.first->got);
+  }
+  if (!check.cause.empty()) text += fmt::format("  {}\n", check.cause);
+  if (!check.untested.empty()) text += fmt::format("  not tested: {}\n", check.untested);
+  return text;
+}
+
+int run_check(const PositionsFlags& flags) {
+  if (flags.mask.empty() == flags.boundaries.empty()) refuse("--check: needs either --mask or --cu-seqlens");
+  if (!flags.lengths.empty() || !flags.grid.empty() || !flags.spec.empty() || !flags.random.empty() ||
+      !flags.output.empty()) {
+    refuse("--check works only with --mask or --cu-seqlens");
+  }
+  try {
+    const PositionCheck check = checked(flags);
+    print(flags.json ? dump_json(check_json(check)) + "\n" : check_text(check));
+    return check.agrees() ? kDone : kNo;
+  } catch (const Error& error) {
+    refuse(fmt::format("--check: {}", error.what()));
+  }
+}
+
 int run(const PositionsFlags& flags) {
+  if (!flags.check.empty()) return run_check(flags);
+  if (!flags.boundaries.empty()) refuse("--cu-seqlens works only with --check");
   const int given = (flags.mask.empty() ? 0 : 1) + (flags.lengths.empty() ? 0 : 1) + (flags.grid.empty() ? 0 : 1) +
                     (flags.spec.empty() ? 0 : 1) + (flags.random.empty() ? 0 : 1);
   if (given != 1) refuse("positions: needs exactly one of --mask, --lengths, --grid, --spec and --random");
@@ -175,16 +262,20 @@ Verb positions_verb(Command program) {
   Verb verb;
   verb.name = "positions";
   verb.summary = "make position ids from masks, packed sequences, grids and mixed input";
-  verb.usage = "--mask F | --lengths 5,3,8 | --grid T,H,W | --spec S | --random N,L [-o F]";
+  verb.usage = "--mask F | --lengths 5,3,8 | --grid T,H,W | --spec S | --random N,L [-o F] | --check F";
   verb.details =
       "Prints one line per sequence or axis, or writes a file for --positions @FILE. With a mask, counts tokens and "
       "skips padding; packed sequences each start at 0; a grid has one line per axis, its points in row order. --spec takes "
       "a prompt of a multimodal model: text:N, image:ROWSxCOLUMNS, video:FRAMESxROWSxCOLUMNS@SECONDS and audio:N, "
-      "divided by spaces, extents in patches before they are merged; it prints time, height and width (M-RoPE).";
+      "divided by spaces, extents in patches before they are merged; it prints time, height and width (M-RoPE). --check "
+      "compares ids that a program made with its mask, or with the boundaries of its packed sequences, and names what went "
+      "wrong (padding counted, no restart); it exits with 1 if they differ.";
   verb.examples =
       "posenc positions --lengths 5,3,8\n"
       "posenc positions --grid 2,3,4 -o thw.npy\n"
       "posenc positions --mask mask.npy --rule roberta\n"
+      "posenc positions --check ids.npy --mask mask.npy\n"
+      "posenc positions --check ids.npy --cu-seqlens 0,5,8\n"
       "posenc positions --grid 14,14 --centred\n"
       "posenc positions --random 40,500 --seed 7\n"
       "posenc positions --family qwen2.5-vl --spec 'text:5 image:4x6 text:3 video:3x4x4@1 text:4'";
@@ -193,6 +284,11 @@ Verb positions_verb(Command program) {
   verb.command
       .add_option("--mask", flags->mask, "integers [sequence] or [batch, sequence]: 1 for a token, 0 for padding")
       .type_name("FILE");
+  verb.command.add_option("--check", flags->check, "compare these ids with --mask or --cu-seqlens").type_name("FILE");
+  verb.command
+      .add_option("--cu-seqlens", flags->boundaries,
+                  "for --check: where packed sequences end, from 0 on: a list, or @FILE")
+      .type_name("N,N,…");
   verb.command.add_option("--lengths", flags->lengths, "lengths of the packed sequences").type_name("N,N,…");
   verb.command.add_option("--grid", flags->grid, "extents of an image or video: H,W or T,H,W").type_name("T,H,W");
   verb.command.add_flag("--centred", flags->centred, "for --grid: 2i + 1 - N in place of i (patch-rope)");

@@ -13,6 +13,7 @@
 #include "posenc/frequency.h"
 #include "posenc/half.h"
 #include "posenc/mrope.h"
+#include "posenc/position_check.h"
 #include "posenc/positions.h"
 #include "posenc/tensor.h"
 

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from program import ProgramTest, npy, parse_npy
+from program import ProgramTest, npy, parse_npy, run
 
 
 class Positions(ProgramTest):
@@ -19,6 +19,33 @@ class Positions(ProgramTest):
         self.assertEqual(self.succeeds("positions", "--mask", mask).text, "1,1,0,1\n0,1,2,1\n")
         self.assertEqual(self.succeeds("positions", "--mask", mask, "--padding", 0).text, "0,0,0,1\n0,1,2,0\n")
         self.assertEqual(self.succeeds("positions", "--mask", mask, "--rule", "roberta").text, "1,1,2,3\n2,3,4,1\n")
+
+    def test_ids_are_checked_against_a_mask(self):
+        mask = self.write("mask.npy", npy("i64", [2, 4], [[0, 0, 1, 1], [1, 1, 1, 1]]))
+        right = self.write("right.npy", npy("i64", [2, 4], [[9, 9, 0, 1], [0, 1, 2, 3]]))
+        self.assertEqual(self.succeeds("positions", "--check", right, "--mask", mask).text, "agrees: 6 tokens\n")
+        counted = self.write("counted.npy", npy("i64", [2, 4], [[0, 1, 2, 3], [0, 1, 2, 3]]))
+        outcome = run("positions", "--check", counted, "--mask", mask)
+        self.assertEqual((outcome.code, outcome.text),
+                         (1, "differs: 2 of 6 tokens\n  first: row 0, token 2: expected 0, got 2\n"
+                             "  padding was counted: the ids are those of columns, not of tokens\n"))
+        outcome = run("positions", "--check", counted, "--mask", mask, "--json")
+        self.assertEqual(json.loads(outcome.out)["first"], {"row": 0, "token": 2, "expected": 0, "got": 2})
+        other = self.write("other.npy", npy("i64", [4], [0, 1, 2, 3]))
+        self.refused("positions", "--check", other, "--mask", mask, says="but the mask [2, 4]")
+        self.refused("positions", "--check", right, says="needs either --mask or --cu-seqlens")
+
+    def test_ids_are_checked_against_packed_sequences(self):
+        ids = self.write("ids.npy", npy("i64", [5], [0, 1, 2, 0, 1]))
+        self.assertEqual(self.succeeds("positions", "--check", ids, "--cu-seqlens", "0,3,5").text, "agrees: 5 tokens\n")
+        ends = self.write("ends.npy", npy("i64", [3], [0, 2, 5]))
+        outcome = run("positions", "--check", ids, "--cu-seqlens", "@" + ends)
+        self.assertEqual(outcome.code, 1)
+        self.assertIn("positions do not restart at token 2, where a sequence starts", outcome.text)
+        self.assertIn("not tested: there is one sequence",
+                      run("positions", "--check", self.write("a.npy", npy("i64", [2], [0, 1])), "--cu-seqlens", "0,2").text)
+        self.refused("positions", "--check", ids, "--cu-seqlens", "0,3", says="the last boundary is 3, but there are 5")
+        self.refused("positions", "--lengths", 3, "--cu-seqlens", "0,3", says="works only with --check")
 
     def test_centred_grids_and_random_positions(self):
         self.assertEqual(self.succeeds("positions", "--grid", "2,3", "--centred").text, "-1,-1,-1,1,1,1\n-2,0,2,-2,0,2\n")

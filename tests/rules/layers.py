@@ -22,7 +22,8 @@ MAY_INCLUDE = {
     "include/": (PUBLIC,),
     "src/": (PUBLIC,),
     "src/forms/": ("src/forms/", f"{PUBLIC}terms/")
-                  + public("compiled_once", "tensor", "types", "positions", "forms", "frequency", "mrope", "error", "random"),
+                  + public("compiled_once", "tensor", "types", "positions", "position_check", "forms", "frequency", "mrope", "error",
+                           "random"),
     "src/numerics/": ("src/numerics/",) + public("frequency", "half", "half_types", "tensor", "types", "error"),
     "src/terms/": ("src/terms/", "src/forms/", "src/numerics/") + public("tensor", "types", "forms", "frequency", "error"),
     "src/formats/": ("src/formats/",) + public("json", "npy", "npz", "safetensors", "gguf",
