@@ -111,6 +111,19 @@ const std::string& config_in(const SafetensorsHead& head) {
   raise("has weights alone; give the config.json beside it, or its folder");
 }
 
+// The layers of the chosen part.
+const std::vector<LayerGroup>& groups_of(const Model& model, const ModelFlags& flags) {
+  if (flags.part.empty()) return model.groups;
+  std::vector<std::string> names;
+  for (const ModelPart& part : model.parts) {
+    if (part.name == flags.part) return part.groups;
+    names.push_back(one_line(part.name));
+  }
+  refuse(names.empty()
+             ? fmt::format("--part: {} has no parts", flags.path)
+             : fmt::format("--part: '{}' is not one of {} in {}", flags.part, fmt::join(names, ", "), flags.path));
+}
+
 }  // namespace
 
 bool is_directory(const std::string& path) {
@@ -183,20 +196,20 @@ void add_model_flags(Command verb, ModelFlags& flags) {
 LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::string_view verb, bool is_quiet) {
   if (request.is_chosen) refuse(fmt::format("{}: a scheme and --model cannot be combined", verb));
   const Model model = model_from(flags.path);
+  const std::vector<LayerGroup>& groups = groups_of(model, flags);
   std::vector<std::string> choices;
-  for (const LayerGroup& group : model.groups) {
+  for (const LayerGroup& group : groups) {
     // layers of several types that do the same have no type; the scheme's name then distinguishes them
     const std::string& name = group.layer_type.empty() ? group.scheme_name : group.layer_type;
     choices.push_back(group.layers.empty()
                           ? one_line(name)
                           : fmt::format("{} (layers {})", one_line(name), layer_ranges(group.layers)));
     // vectors are encoded alike if only scales, windows and masks differ
-    const bool is_alike =
-        verb == "apply" && std::all_of(model.groups.begin(), model.groups.end(), [&](const LayerGroup& other) {
-          return other.scheme == group.scheme && other.scheme_name == group.scheme_name &&
-                 other.first_position == group.first_position;
-        });
-    const bool is_only = flags.layer_type.empty() && (model.groups.size() == 1 || is_alike);
+    const bool is_alike = verb == "apply" && std::all_of(groups.begin(), groups.end(), [&](const LayerGroup& other) {
+                            return other.scheme == group.scheme && other.scheme_name == group.scheme_name &&
+                                   other.first_position == group.first_position;
+                          });
+    const bool is_only = flags.layer_type.empty() && (groups.size() == 1 || is_alike);
     if (!is_only && name != flags.layer_type && !has_layer(group, flags.layer_type)) continue;
     if (!group.scheme) {
       refuse(fmt::format("{}: uses {}, which posenc cannot compute", flags.path, group.scheme_name));

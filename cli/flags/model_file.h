@@ -21,6 +21,7 @@ bool is_directory(const std::string& path);
 /// --model and --layer-type, for verbs that take a scheme from a model's files.
 struct ModelFlags {
   std::string path, layer_type;
+  std::string part = {};  // "vision" …; empty: the one that generates text
 };
 void add_model_flags(Command verb, ModelFlags& flags);
 

@@ -27,6 +27,7 @@ struct CheckFlags {
   ModelFlags model;
   std::string keys;
   std::optional<double> tolerance;
+  std::int64_t length = 0;  // 0: up to the last position
   bool is_causal = false;
 };
 
@@ -56,24 +57,40 @@ std::string agreement_text(const CheckResult& result) {
   return text;
 }
 
+std::string names_text(std::string_view title, const std::vector<Alternative>& alternatives) {
+  if (alternatives.empty()) return "";
+  std::vector<std::string_view> names;
+  for (const Alternative& one : alternatives) names.push_back(one.name);
+  return bullet(fmt::format("{}: {}", title, fmt::join(names, ", ")));
+}
+
 void report_text(const CheckResult& result) {
   const bool colour = wants_colour(STDOUT_FILENO);
+  const std::string excluded = names_text("excluded", result.excluded);
   if (result.agreement == Agreement::kAgrees) {
-    return print(fmt::format("{}: {}\n", bold("agrees", colour), agreement_text(result)));
+    return print(fmt::format("{}: {}\n{}", bold("agrees", colour), agreement_text(result), excluded));
   }
   if (result.agreement == Agreement::kUpToQuery) {
-    return print(fmt::format("{} up to a constant per query, which the softmax removes: {}\n", bold("agrees", colour),
-                             agreement_text(result)));
+    return print(fmt::format("{} up to a constant per query, which the softmax removes: {}\n{}",
+                             bold("agrees", colour), agreement_text(result), excluded));
+  }
+  if (result.agreement == Agreement::kUpToPermutation) {
+    return print(fmt::format("{} up to a permutation of q and k: scores are the same if both are rotated so: {}\n{}",
+                             bold("agrees", colour), agreement_text(result), excluded));
   }
   if (result.agreement == Agreement::kInconclusive) {
-    return print(fmt::format(
-        "{}: the scheme changes these values by at most {:.3g}, which is within the tolerance {:.3g}. Use a wider "
-        "type, smaller values or more positions\n",
-        bold("inconclusive", colour), result.largest_change, result.tolerance));
+    std::string text;
+    for (const std::string& line : wrap("inconclusive: " + result.reason, std::min(output_columns(), 100))) {
+      text += line + "\n";
+    }
+    text.replace(0, std::string_view("inconclusive").size(), bold("inconclusive", colour));
+    text += bullet(fmt::format("no difference was found: {}", agreement_text(result)));
+    return print(text + names_text("not excluded", result.unseen) + excluded);
   }
   std::string text = fmt::format("{}: at [{}] expected {:.7g}, got {:.7g}; largest difference {:.3g}\n\n",
                                  bold("differs", colour), fmt::join(result.first->index, ", "),
                                  result.first->expected, result.first->got, result.largest_difference);
+  if (!result.where.empty()) text += fmt::format("{}\n\n", result.where);
   text += bold("What was applied", colour) + "\n" + diagnosis_text(result.diagnosis, true);
   if (!result.advice.empty()) text += "\n" + bold("What to change", colour) + "\n";
   for (const std::string& line : result.advice) text += bullet(line);
@@ -95,6 +112,7 @@ int run(const CheckFlags& flags, SchemeRequest& request) {
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = flags.tensors.dtype == "bf16"});
   if (!weights.bytes.empty()) options.weights = weights.view();
   options.tolerance = flags.tolerance.value_or(options.tolerance);
+  options.length = flags.length;
   std::vector<std::int64_t> keys;
   if (!flags.keys.empty()) {
     const PositionList list = positions_from(flags.keys, "--keys");
@@ -109,7 +127,8 @@ int run(const CheckFlags& flags, SchemeRequest& request) {
     std::swap(index[index.size() - 3], index[index.size() - 2]);
   }
   flags.tensors.json ? print(dump_json(json_of(result), 2) + "\n") : report_text(result);
-  return result.agreement == Agreement::kAgrees || result.agreement == Agreement::kUpToQuery ? kDone : kNo;
+  const bool is_no = result.agreement == Agreement::kDiffers || result.agreement == Agreement::kInconclusive;
+  return is_no ? kNo : kDone;
 }
 
 }  // namespace
@@ -125,8 +144,11 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
       "before the softmax, without and with the bias: [queries, keys], [heads, queries, keys] or [batch, heads, "
       "queries, keys]; --positions are those of the queries, which by default are the last of the keys; masked "
       "scores (-inf) of later keys are skipped. If AFTER differs, prints the first differing element, the convention "
-      "that was applied instead and what to change, and exits with 1. Also exits with 1 if the tolerance is larger "
-      "than what the scheme changes (inconclusive). The float32 angles of Hugging Face and ggml count as correct.";
+      "that was applied instead and what to change. It agrees only if every known mistake would have been seen: "
+      "otherwise the verdict is inconclusive, with the tokens that would decide (later positions, or float32). Exits "
+      "with 0 if AFTER agrees (for biases up to a constant per query, for rotations up to a permutation of q and k), and "
+      "with 1 if it differs or if the check is inconclusive. The float32 angles of Hugging "
+      "Face and ggml count as correct.";
   verb.examples =
       "posenc check rope q.npy q_rotated.npy --theta 500000\n"
       "posenc check --model config.json q.npy q_rotated.npy --positions 0:16\n"
@@ -143,6 +165,13 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   verb.command.add_number("--tolerance", flags->tolerance, {.least = 0, .without_least = true},
                           "largest difference, relative to the norm of a pair or the size of an element (default: by "
                           "type, 2e-6 for f32)");
+  verb.command.add_integer(
+      "--length", flags->length, {.least = 1},
+      "tokens in the whole sequence, for scalings that depend on it (dynamic, longrope; default: "
+      "up to the last position)");
+  verb.command
+      .add_option("--part", flags->model.part, "a part of the model instead of the one that generates text: vision …")
+      .type_name("NAME");
   add_scheme_commands(verb.command, scheme);
   verb.run = [flags, scheme, verb] {
     if (flags->model.path.empty()) {
@@ -151,6 +180,7 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
       require_scheme(verb, *scheme, words.empty() ? "" : words.front());
     }
     refuse_leftovers(verb.command);
+    if (!flags->model.part.empty() && flags->model.path.empty()) refuse("check: --part needs --model");
     place_paths(flags->tensors, verb.name);
     // after a scheme with its own axes, the letters were taken for it
     if (flags->tensors.axes.empty()) flags->tensors.axes = scheme->axes_of_x;

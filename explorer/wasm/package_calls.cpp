@@ -103,7 +103,8 @@ Answer check_tensors(const Question& question) {
                        .axes = positions.values.empty() ? keys.axes : positions.axes,
                        .first_position = integer(fields, "first", wanted.first_position),
                        .is_causal = flag(fields, "causal"),
-                       .tolerance = number(fields, "tolerance", 0)};
+                       .tolerance = number(fields, "tolerance", 0),
+                       .length = integer(fields, "length", 0)};
   if (has_piece(question, "weights")) options.weights = tensor(question, "check", "weights", kept_weights);
   CheckResult result = check(wanted.scheme, two.before, two.after, options);
   if (result.first && two.is_swapped) {  // in the caller's own order

@@ -18,8 +18,11 @@ enum class AngleKind : std::uint8_t {
   kGgmlF32,          ///< multiplied by one ratio from pair to pair
   kBf16Frequencies,  ///< frequencies rounded to bf16 first: a bug
   kBf16Positions,    ///< positions rounded to bf16 first: a bug
+  kBf16Angles,       ///< positions, frequencies and their products in bf16: a bug
+  kF16Frequencies,   ///< frequencies rounded to f16 first: a bug
+  kF16Angles,        ///< positions, frequencies and their products in f16: a bug
 };
-/// "exact", "hf-f32", "ggml-f32", "bf16-frequencies", "bf16-positions".
+/// "exact", "hf-f32", "ggml-f32", "bf16-frequencies", "bf16-positions", "bf16-angles", "f16-frequencies", "f16-angles".
 std::string_view name_of(AngleKind kind) noexcept;
 
 /// A convention that may have produced one tensor from another.
@@ -66,6 +69,8 @@ struct DiagnosisOptions {
   /// With several axes, [axes, sequence]; they must then be given.
   std::span<const std::int64_t> positions = {};
   int axes = 1;
+  /// What was meant, if known: preferred among conventions that explain the tensors equally well. Not owned.
+  const Scheme* expected = nullptr;
 };
 
 /// Finds how `after` was produced from `before`. Both are [..., sequence, features], of the same shape and any

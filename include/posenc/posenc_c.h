@@ -414,6 +414,7 @@ typedef struct {
   int32_t causal;                    /* for a bias: compare only keys at or before their query */
   double tolerance;                  /* 0: the default for the type */
   const posenc_tensor* weights;      /* the trained table of a scheme that has one */
+  int64_t length; /* tokens in the whole sequence, for scalings that depend on it; 0: up to the last position */
 } posenc_check_options;
 
 /* Whether the scheme, applied to `before`, gives `after`; both on the host. */

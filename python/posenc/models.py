@@ -251,7 +251,12 @@ class Verdict:
 
 
 class CheckResult(Verdict):
-    """Whether a tensor is what a scheme makes of another: agrees, verdict, max_abs_error, first_difference, advice …"""
+    """Whether a tensor is what a scheme makes of another: agrees, verdict, max_abs_error, first_difference, advice …
+
+    True only if it agrees. "inconclusive": no difference was found, but a known mistake would not have been seen in these
+    tensors; reason says which, and which tokens would decide (deciding, float32_decides). excluded, unseen: the known
+    mistakes that these tensors rule out, and those that they cannot.
+    """
 
     def __bool__(self) -> bool:
         return bool(self.data["agrees"])
@@ -260,18 +265,21 @@ class CheckResult(Verdict):
         data = self.data
         text = f"{data['verdict']}: largest difference {data['max_abs_error']:.3g}"
         if data["verdict"] == "inconclusive":
-            return f"inconclusive: the scheme changes these values by less than the tolerance {data['tolerance']:.3g}"
+            return f"inconclusive: {data['reason']}"
         if data["numerics"] != "exact":
             text += f", with {data['numerics']} angles"
         if (first := data["first_difference"]) is None:
             return text
         text += f"; at {first['index']} expected {first['expected']:.7g}, got {first['got']:.7g}"
+        text += f"; {data['where']}" if data["where"] else ""
         return "\n".join([text, f"  what was applied: {_diagnosis_text(data['diagnosis'])}",
                           *(f"  - {line}" for line in data["advice"])])
 
     def _repr_html_(self) -> str:
         first = self.data["first_difference"]
         rows = [("verdict", self.data["verdict"]), ("largest difference", f"{self.data['max_abs_error']:.3g}")]
+        if self.data["reason"]:
+            rows.append(("reason", self.data["reason"]))
         if first is not None:
             rows += [("first difference", f"{first['index']}: expected {first['expected']:.7g}, got {first['got']:.7g}"),
                      ("what was applied", _diagnosis_text(self.data["diagnosis"]))]
@@ -316,7 +324,7 @@ def _on_host(x: Any) -> Any:
 def check(before: Array, after: Array, scheme: Scheme | str | None = None, *, model: ModelSource | Model | None = None,
           layer: int = 0, part: str | None = None, first: int | None = None, ids: Ids | None = None, keys: Ids | None = None, causal: bool = False,
           weights: Array | None = None, tolerance: float = 0.0, order: Order = "bhsd",
-          dtype: DType | None = None) -> CheckResult:
+          dtype: DType | None = None, length: int = 0) -> CheckResult:
     """Whether `after` is what a scheme makes of `before`, element by element; if not, what was applied instead.
 
     before, after: vectors [..., sequence, features] before and after a rotation or an addition; or scores
@@ -324,6 +332,7 @@ def check(before: Array, after: Array, scheme: Scheme | str | None = None, *, mo
     scheme, or model with layer (and part, where several have it): what is expected. The float32 angles of Hugging Face and ggml count as right.
     first, ids: positions of the tokens (of the queries, for a bias); keys: those of the keys.
     tolerance: relative to the norm of a pair or an element; 0: by type (f32 2e-6).
+    length: tokens in the whole sequence, for scalings that depend on it (dynamic, longrope); 0: up to the last position.
     Throws: Error for shapes, types, positions and schemes that do not fit.
     """
     if (scheme is None) == (model is None):
@@ -342,7 +351,7 @@ def check(before: Array, after: Array, scheme: Scheme | str | None = None, *, mo
     shape = shape_of(before)
     text = _posenc.check(scheme.to_json(), _on_host(before), _on_host(after), where, ids_of(keys), axes, causal,
                          tolerance, None if weights is None else _on_host(weights), 0 if dtype is None else flags_of(dtype),
-                         order if order != "bhsd" or len(shape) <= 4 else "bhsd")
+                         order if order != "bhsd" or len(shape) <= 4 else "bhsd", length)
     result = json.loads(text)
     if result["first_difference"] is not None and order in ("bshd", "shd", "thd"):
         index = result["first_difference"]["index"]  # in the caller's own order

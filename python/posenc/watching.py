@@ -27,7 +27,12 @@ class LayerVerdict:
 
     @property
     def agrees(self) -> bool:
-        return not self.problem and all(one is not None and one.agrees for one in (self.q, self.k))
+        """No difference was found; what these tokens cannot show is in unseen()."""
+        return not self.problem and all(one is not None and one.verdict != "differs" for one in (self.q, self.k))
+
+    def unseen(self) -> str:
+        """What the tokens of this forward could not have shown, in words; "" if nothing."""
+        return next((one.reason for one in (self.q, self.k) if one is not None and one.reason), "")
 
     def lines(self) -> list[str]:
         """What differs, in words."""
@@ -35,7 +40,7 @@ class LayerVerdict:
             return [self.problem]
         found = []
         for name, result in (("queries", self.q), ("keys", self.k)):
-            if result is not None and not result.agrees:
+            if result is not None and result.verdict == "differs":
                 found += [f"{name}: {line}" for line in repr(result).splitlines()]
         return found
 
@@ -50,12 +55,19 @@ class WatchReport:
     def __bool__(self) -> bool:
         return bool(self.layers) and all(layer.agrees for layer in self.layers)
 
+    @property
+    def is_conclusive(self) -> bool:
+        """Every known mistake would have been seen in the tokens of this forward, in every layer."""
+        return not any(layer.unseen() for layer in self.layers)
+
     def __repr__(self) -> str:
         wrong = [layer for layer in self.layers if not layer.agrees]
         if not self.layers:
             return f"{self.model_type}: no rotation was seen"
+        unseen = next((layer.unseen() for layer in self.layers if layer.unseen()), "")
         if not wrong:
-            return f"{self.model_type}: all {len(self.layers)} layers rotate as the config says"
+            text = f"{self.model_type}: all {len(self.layers)} layers rotate as the config says"
+            return f"{text}, as far as can be seen: {unseen}" if unseen else text
         lines = [f"{self.model_type}: {len(wrong)} of {len(self.layers)} layers do not rotate as the config says"]
         for layer in wrong:
             lines += [f"layer {layer.layer} ({layer.name})", *("  " + line for line in layer.lines())]

@@ -122,8 +122,8 @@ FUNCTION(compare_engines) { /* bytes, engines, length */
   INTEGER(length, 2);
   RETURN_TEXT(posenc_compare_engines(file, (size_t)size, engines, length, &text));
 }
-FUNCTION(check) { /* json, before, after, where, keys, axes, causal, tolerance, weights, flags, order */
-  VERB(11);
+FUNCTION(check) { /* json, before, after, where, keys, axes, causal, tolerance, weights, flags, order, length */
+  VERB(12);
   posenc_check_options options = POSENC_INIT(posenc_check_options);
   posenc_positions where, keys;
   const char* const scheme = PyUnicode_AsUTF8AndSize(a[0], NULL);
@@ -131,6 +131,7 @@ FUNCTION(check) { /* json, before, after, where, keys, axes, causal, tolerance, 
   const int flags = (int)PyLong_AsLong(a[9]);
   options.causal = PyObject_IsTrue(a[6]);
   options.tolerance = PyFloat_AsDouble(a[7]);
+  options.length = PyLong_AsLongLong(a[11]);
   TENSOR_IN_ORDER(before, 1, 10, flags);
   TENSOR_IN_ORDER(after, 2, 10, flags);
   take_positions(&arrays, a[3], axes, "check", &where);
@@ -268,7 +269,7 @@ static PyMethodDef methods[] = {
     METHOD(read_model, "file, /"),
     METHOD(layer, "file, index, part, length, numerics, weights, key_weights, value_weights, sinks, causal, /"),
     METHOD(compare_engines, "file, engines, length, /"),
-    METHOD(check, "json, before, after, where, keys, axes, causal, tolerance, weights, flags, order, /"),
+    METHOD(check, "json, before, after, where, keys, axes, causal, tolerance, weights, flags, order, length, /"),
     METHOD(diagnose, "before, after, ids, axes, flags, order, /"),
     METHOD(figure, "kind, request, /"),
     METHOD(packed_positions, "out, lengths, /"),

@@ -152,6 +152,15 @@ class Models(unittest.TestCase):
         self.assertIn("<table>", wrong._repr_html_())
         tiny = posenc.check(x[:, :1], right[:, :1], posenc.Rope(dims=16), tolerance=100.0, first=3)
         self.assertEqual(tiny.verdict, "inconclusive")
+        nothing = posenc.check(x[:, :1], x[:, :1], posenc.Rope(dims=16))  # position 0 shows nothing
+        self.assertFalse(nothing)
+        self.assertIn("inconclusive: this token cannot tell rope from none", repr(nothing))
+        self.assertIn("reason", nothing._repr_html_())
+        self.assertEqual(nothing.deciding[0], {"tokens": 1, "first_positions": [1]})
+        dynamic = posenc.Rope(dims=16, scaling=posenc.DynamicScaling(factor=2, original_length=32))
+        long = posenc.rotate(x.copy(), posenc.prepare(dynamic, length=64))
+        self.assertTrue(posenc.check(x, long, dynamic, length=64))
+        self.assertFalse(posenc.check(x, long, dynamic))
         swapped = np.ascontiguousarray(x.transpose(1, 0, 2)), np.ascontiguousarray(right.transpose(1, 0, 2))
         self.assertTrue(posenc.check(*swapped, posenc.Rope(dims=16), first=3, order="shd"))
 

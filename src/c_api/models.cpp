@@ -100,7 +100,8 @@ int posenc_check(const char* scheme_json, const posenc_tensor* before, const pos
                            .first_position = positions.value.first,
                            .is_causal = given.causal != 0,
                            .weights = view_of(given.weights, "check", "weights"),
-                           .tolerance = given.tolerance};
+                           .tolerance = given.tolerance,
+                           .length = given.length};
     give(json_of(check(scheme_from_json(scheme_json), host_view(before, "check", "before"),
                        host_view(after, "check", "after"), all)),
          json);

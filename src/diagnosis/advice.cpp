@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "diagnosis/candidates.h"
+#include "posenc/json.h"
 #include "posenc/schemes/choice.h"
 
 namespace posenc::diagnosis {
@@ -36,7 +40,44 @@ void on_positions(const Convention& is, Lines& lines) {
   }
 }
 
-void on_rope(const Rope& want, const Rope& is, const Diagnosis& found, Lines& lines) {
+std::string_view name_of_scaling(const RopeScaling& scaling) {
+  return std::visit([](const auto& one) { return one.name; }, scaling);
+}
+
+// Fields of the same kind of scaling, of which some differ. Lists, which were measured, are not compared.
+void on_scaling_fields(const Rope& want, const Rope& is, Lines& lines) {
+  const Json wanted = *json_of(want).find("scaling"), got = *json_of(is).find("scaling");
+  for (const auto& [key, value] : *wanted.as<Json::Object>()) {
+    const Json* const other = got.find(key);
+    const bool is_list = value.as<Json::Array>() != nullptr;
+    if (other == nullptr || is_list || dump_json(*other) == dump_json(value)) continue;
+    // what is not given follows from the other fields; magnitudes are compared as such
+    if (value.as<std::nullptr_t>() != nullptr || other->as<std::nullptr_t>() != nullptr) continue;
+    const auto text = [](const Json& one) {
+      const double* const number = one.as<double>();
+      return number != nullptr ? fmt::format("{}", *number) : dump_json(one);
+    };
+    say(lines, key, text(value), text(*other));
+  }
+}
+
+// How the measured frequencies relate to the expected ones.
+void on_frequencies(const Rope& want, const Rope& is, Lines& lines) {
+  if (want.dims == is.dims && want.sections.empty()) {
+    const std::vector<double> expected = frequencies_of(want), got = frequencies_of(is);
+    double least = std::numeric_limits<double>::infinity(), most = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      // slow pairs are not measured
+      if (i > 0 && got[i] == got[i - 1]) continue;
+      least = std::min(least, std::fabs(expected[i] / got[i]));
+      most = std::max(most, std::fabs(expected[i] / got[i]));
+    }
+    lines.push_back(fmt::format("Frequencies are the expected ones divided by {:.4g} to {:.4g}", least, most));
+  }
+  lines.emplace_back("The frequencies are those of no known scheme. Compare them with `posenc inspect --json`");
+}
+
+void on_rope(const Rope& want, const Rope& is, const Diagnosis& found, std::int64_t features, Lines& lines) {
   if (is.layout != want.layout) {
     const bool can_permute = want.layout == PairLayout::kHalves || want.layout == PairLayout::kInterleaved;
     const std::string_view name = choice_name(want.layout), other = choice_name(is.layout);
@@ -52,16 +93,23 @@ void on_rope(const Rope& want, const Rope& is, const Diagnosis& found, Lines& li
   }
   if (found.best->is_swapped) lines.emplace_back("Sine and cosine are exchanged. Exchange them back");
   if (is.dims != want.dims) say(lines, "rotary dimensions", want.dims, is.dims);
-  if (found.verdict == Verdict::kUnknown) {
-    lines.emplace_back("The frequencies are those of no known scheme. Compare them with `posenc inspect --json`");
-    return;
-  }
+  const std::int64_t first = want.first_dim < 0 ? features + want.first_dim : want.first_dim;
+  if (is.first_dim != first) say(lines, "first rotary dimension", first, is.first_dim);
+  if (found.verdict == Verdict::kUnknown) return on_frequencies(want, is, lines);
   if (differs(is.base, want.base, 1e-3)) say(lines, "base", want.base, is.base);
   if (is.scaling->index() != want.scaling->index()) {
-    const auto name = [](const RopeScaling& scaling) {
-      return std::visit([](const auto& one) { return one.name; }, scaling);
+    say(lines, "scaling", name_of_scaling(*want.scaling), name_of_scaling(*is.scaling));
+  } else {
+    on_scaling_fields(want, is, lines);
+  }
+  if (is.sections != want.sections) {
+    const auto list = [](const Rope& rope) {
+      return rope.sections.empty() ? "none" : fmt::format("{}", fmt::join(rope.sections, " "));
     };
-    say(lines, "scaling", name(*want.scaling), name(*is.scaling));
+    say(lines, "sections", list(want), list(is));
+  }
+  if (!want.sections.empty() && !is.sections.empty() && is.section_order != want.section_order) {
+    say(lines, "order of sections", choice_name(want.section_order), choice_name(is.section_order));
   }
   const double magnitude = prepare(want, {.length = 1}).magnitude;
   if (differs(found.best->magnitude, magnitude, 5e-3)) {
@@ -73,6 +121,20 @@ void on_rope(const Rope& want, const Rope& is, const Diagnosis& found, Lines& li
   if (found.best->numerics == AngleKind::kBf16Positions) {
     lines.emplace_back("Positions are in bf16. Keep them as integers");
   }
+  if (found.best->numerics == AngleKind::kF16Frequencies) {
+    lines.emplace_back("Frequencies are in f16. Keep them in float32");
+  }
+  if (found.best->numerics == AngleKind::kBf16Angles || found.best->numerics == AngleKind::kF16Angles) {
+    lines.push_back(fmt::format("Angles, position times frequency, are in {}. Compute them in float32",
+                                found.best->numerics == AngleKind::kF16Angles ? "f16" : "bf16"));
+  }
+}
+
+void on_t5(const T5& want, const T5& is, Lines& lines) {
+  if (is.heads != want.heads) say(lines, "heads", want.heads, is.heads);
+  if (is.buckets != want.buckets) say(lines, "buckets", want.buckets, is.buckets);
+  if (is.max_distance != want.max_distance) say(lines, "max_distance", want.max_distance, is.max_distance);
+  if (is.bidirectional != want.bidirectional) say(lines, "bidirectional", want.bidirectional, is.bidirectional);
 }
 
 void on_sinusoids(const Sinusoidal& want, const Sinusoidal& is, const Convention& best, Lines& lines) {
@@ -104,7 +166,7 @@ void on_alibi(const Alibi& want, const Alibi& is, const Convention& best, Lines&
 
 }  // namespace
 
-std::vector<std::string> advice_on(const Scheme& wanted, const Diagnosis& found) {
+std::vector<std::string> advice_on(const Scheme& wanted, const Diagnosis& found, std::int64_t features) {
   Lines lines;
   if (found.verdict == Verdict::kUnchanged) lines.emplace_back("Nothing was applied: before and after are the same");
   if (!found.best) return lines;
@@ -114,13 +176,16 @@ std::vector<std::string> advice_on(const Scheme& wanted, const Diagnosis& found)
     return lines;
   }
   on_positions(best, lines);
-  if (const auto* const want = std::get_if<Rope>(&wanted)) on_rope(*want, std::get<Rope>(best.scheme), found, lines);
+  if (const auto* const want = std::get_if<Rope>(&wanted)) {
+    on_rope(*want, std::get<Rope>(best.scheme), found, features, lines);
+  }
   if (const auto* const want = std::get_if<Sinusoidal>(&wanted)) {
     on_sinusoids(*want, std::get<Sinusoidal>(best.scheme), best, lines);
   }
   if (const auto* const want = std::get_if<Alibi>(&wanted)) {
     on_alibi(*want, std::get<Alibi>(best.scheme), best, lines);
   }
+  if (const auto* const want = std::get_if<T5>(&wanted)) on_t5(*want, std::get<T5>(best.scheme), lines);
   return lines;
 }
 

@@ -7,9 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "diagnosis/angles.h"
 #include "diagnosis/line.h"
-#include "posenc/apply.h"
-#include "posenc/half.h"
 
 namespace posenc::diagnosis {
 namespace {
@@ -18,8 +17,6 @@ namespace {
 constexpr std::array kKnownBases = {100.0,    1000.0,   10000.0,  20000.0,  25000.0,   50000.0, 100000.0,
                                     150000.0, 160000.0, 250000.0, 500000.0, 1e6,       2e6,     5e6,
                                     8e6,      1e7,      1.2e7,    1e8,      11158840.0};
-
-float to_bf16(float value) { return static_cast<float>(to_double(to_bfloat16(static_cast<double>(value)))); }
 
 // The uncertainty of one pair's frequency, in radians.
 double precision_of(const Samples& samples) {
@@ -120,6 +117,8 @@ Spectrum spectrum_of(const Structure& structure, const Samples& samples) {
   }
   return result;
 }
+
+std::span<const double> known_bases() { return kKnownBases; }
 
 bool is_known_base(double base) {
   return std::find(kKnownBases.begin(), kKnownBases.end(), base) != kKnownBases.end();
@@ -237,14 +236,9 @@ namespace {
 
 // The length for which scalings that depend on it are prepared; the others are not affected.
 Rotation form_of(const Rope& rope, AngleKind kind) {
-  const Numerics numerics = kind == AngleKind::kHfF32 || kind == AngleKind::kBf16Frequencies ? Numerics::kHfF32
-                            : kind == AngleKind::kGgmlF32                                    ? Numerics::kGgmlF32
-                                                                                             : Numerics::kExact;
-  Rotation form = prepare(rope, {.length = 1, .numerics = numerics});
+  Rotation form = prepare(rope, {.length = 1, .numerics = numerics_of(kind)});
   form.magnitude = 1;
-  if (kind == AngleKind::kBf16Frequencies) {
-    for (float& factor : form.float32_angles.factors) factor = to_bf16(factor);
-  }
+  round_frequencies(kind, form);
   return form;
 }
 
@@ -255,8 +249,7 @@ std::vector<std::complex<double>> rotations_of(const Trial& trial, const Samples
   std::vector<std::int64_t> ids, signs;
   for (int axis = 0; axis < form.position_axes; ++axis) {
     for (const std::int64_t position : samples.axes[static_cast<std::size_t>(axis)].positions) {
-      std::int64_t id = position + trial.first;
-      if (trial.numerics == AngleKind::kBf16Positions) id = std::llround(to_bf16(static_cast<float>(id)));
+      const std::int64_t id = rounded_position(trial.numerics, position + trial.first);
       // a negative position rotates in the opposite direction
       signs.push_back(id < 0 ? -1 : 1);
       ids.push_back(std::abs(id));
@@ -264,8 +257,7 @@ std::vector<std::complex<double>> rotations_of(const Trial& trial, const Samples
   }
   const std::int64_t pairs = pairs_of(form), tokens = samples.sequence;
   std::vector<double> cosines(static_cast<std::size_t>(tokens * pairs)), sines(cosines.size());
-  tabulate(view(cosines.data(), {tokens, pairs}), view(sines.data(), {tokens, pairs}),
-           {.ids = ids, .axes = form.position_axes}, form);
+  tabulate_as(trial.numerics, form, ids, cosines, sines);
   std::vector<std::complex<double>> result(cosines.size());
   for (std::size_t at = 0; at < result.size(); ++at) {
     const std::size_t pair = at % static_cast<std::size_t>(pairs), token = at / static_cast<std::size_t>(pairs);

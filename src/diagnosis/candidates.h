@@ -28,7 +28,8 @@ double to_digits(double value, int digits);
 
 /// Schemes that such a spectrum may come from, simplest first.
 std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum, std::size_t axes);
-/// Whether a published model has this base.
+/// Bases of published models, and whether a base is one of them.
+std::span<const double> known_bases();
 bool is_known_base(double base);
 /// Bases that models use before context extension.
 inline constexpr std::array kUsualBases = {10000.0, 500000.0, 1000000.0};

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
-#include "diagnosis/advice.h"
+#include "diagnosis/comparison.h"
 #include "diagnosis/element.h"
-#include "diagnosis/expected.h"
+#include "diagnosis/explain.h"
+#include "diagnosis/seen.h"
 #include "posenc/error.h"
 
 namespace posenc {
@@ -16,124 +18,8 @@ namespace {
 
 using namespace diagnosis;
 
-constexpr std::array<std::string_view, 4> kAgreementNames = {"agrees", "agrees-up-to-query", "differs",
-                                                             "inconclusive"};
-
-// Below this, an element of the type cannot be distinguished from 0: twice half of the smallest positive number.
-double smallest(DataType type) {
-  switch (type) {
-    case DataType::kF64:
-      return 5e-324;
-    case DataType::kF16:
-      return 6e-8;
-    case DataType::kBF16:
-      return 1e-40;
-    default:
-      return 1.5e-45;
-  }
-}
-
-struct Tensors {
-  ConstTensorView before, after;
-};
-
-class Comparison {
- public:
-  Comparison(const Tensors& two, const Form& form, const CheckPositions& positions, const CheckOptions& options)
-      : after_(two.after),
-        before_type_(two.before.type),
-        options_(options),
-        positions_(positions),
-        is_bias_(std::holds_alternative<Bias>(form)) {
-    tolerance_ = options.tolerance > 0
-                     ? options.tolerance
-                     : std::max(default_tolerance(two.before.type), default_tolerance(two.after.type));
-    floor_ = std::max(smallest(two.before.type), smallest(two.after.type));
-  }
-
-  CheckResult compare(const Expected& expected) const {
-    CheckResult result{.agreement = Agreement::kAgrees, .tolerance = tolerance_};
-    bool has_power = false;
-    std::int64_t compared = 0;
-    for (std::size_t i = 0; i < expected.values.size(); ++i) {
-      const Extents index = index_of(static_cast<std::int64_t>(i), after_.shape);
-      const double got = element(after_, offset_of(index, after_.strides));
-      if (is_skipped(index, expected.before[i], got)) {
-        ++result.masked;
-        continue;
-      }
-      ++compared;
-      const double difference = std::fabs(got - expected.values[i]), room = room_of(expected, i);
-      const double change = std::fabs(expected.values[i] - expected.before[i]);
-      result.largest_change = std::max(result.largest_change, change);
-      has_power = has_power || change > room;
-      if (!(difference <= result.largest_difference)) result.largest_difference = difference;
-      if (difference <= room || result.first) continue;
-      result.first = {{index.value.begin(), index.value.begin() + index.rank}, expected.values[i], got};
-    }
-    if (compared == 0) raise("check: every score is masked, so there is nothing to compare");
-    if (result.first) {
-      result.agreement = Agreement::kDiffers;
-    } else if (!has_power && result.largest_change > 0) {
-      // an unchanged tensor would pass as well
-      result.agreement = Agreement::kInconclusive;
-    }
-    return result;
-  }
-
-  // The expected scores with a constant added for each query, the one that fits its keys best.
-  Expected shifted_to_queries(const Expected& expected) const {
-    Expected shifted = expected;
-    const std::int64_t keys = after_.shape.back(0);
-    for (std::int64_t row = 0; row < std::ssize(expected.values) / keys; ++row) {
-      double sum = 0, count = 0, bias_sum = 0;
-      const auto each = [&](const auto& act) {
-        for (std::int64_t key = 0; key < keys; ++key) {
-          const auto i = static_cast<std::size_t>(row * keys + key);
-          const Extents index = index_of(static_cast<std::int64_t>(i), after_.shape);
-          const double got = element(after_, offset_of(index, after_.strides));
-          if (!is_skipped(index, expected.before[i], got)) act(i, got);
-        }
-      };
-      each([&](std::size_t i, double got) {
-        sum += got - expected.values[i];
-        bias_sum += expected.values[i] - expected.before[i];
-        ++count;
-      });
-      each([&](std::size_t i, double) {
-        shifted.values[i] += sum / count;
-        shifted.scale[i] = std::max(shifted.scale[i], std::fabs(sum / count));
-        // a bias that is constant for each query has no effect
-        shifted.before[i] += sum / count + bias_sum / count;
-      });
-    }
-    return shifted;
-  }
-
- private:
-  double room_of(const Expected& expected, std::size_t i) const {
-    return tolerance_ * expected.scale[i] + floor_ + (expected.leeway.empty() ? 0 : expected.leeway[i]);
-  }
-
-  // A key after its query, on the only axis that biases with a mask have.
-  bool is_ahead(const Extents& index) const {
-    const auto query = static_cast<std::size_t>(index.back(1)), key = static_cast<std::size_t>(index.back(0));
-    return options_.axes == 1 && positions_.keys[key] > positions_.tokens[query];
-  }
-  bool is_skipped(const Extents& index, double before, double got) const {
-    if (!is_bias_) return false;
-    if (options_.is_causal && is_ahead(index)) return true;
-    const bool was_masked = is_mask(before, before_type_);
-    return is_mask(got, after_.type) && (was_masked || is_ahead(index));
-  }
-
-  ConstTensorView after_;
-  DataType before_type_;
-  CheckOptions options_;
-  const CheckPositions& positions_;
-  bool is_bias_ = false;
-  double tolerance_ = 0, floor_ = 0;
-};
+constexpr std::array<std::string_view, 5> kAgreementNames = {"agrees", "agrees-up-to-query",
+                                                             "agrees-up-to-permutation", "differs", "inconclusive"};
 
 void check_arguments(const Scheme& scheme, const Tensors& two, const CheckOptions& options) {
   const Extents& shape = two.before.shape;
@@ -151,6 +37,7 @@ void check_arguments(const Scheme& scheme, const Tensors& two, const CheckOption
   if (!(options.tolerance >= 0) || !std::isfinite(options.tolerance)) {
     raise(fmt::format("check: the tolerance must be at least 0 but is {}", options.tolerance));
   }
+  if (options.length < 0) raise(fmt::format("check: the length must not be negative but is {}", options.length));
   if (options.axes < 1 || options.axes > 8) raise(fmt::format("check: {} axes are not 1 to 8", options.axes));
   if (options.positions.empty() && options.axes > 1) raise("check: positions with several axes must be given");
 }
@@ -188,74 +75,193 @@ double default_tolerance(DataType type) noexcept {
   }
 }
 
-CheckResult check(const Scheme& scheme, ConstTensorView before, ConstTensorView after, const CheckOptions& options) {
-  const Tensors two{before, after};
-  check_arguments(scheme, two, options);
-  const Extents& shape = before.shape;
-  // long enough for every position; what depends on the length is prepared for the actual sequence
-  const auto largest = [](std::span<const std::int64_t> ids, std::int64_t least) {
-    return ids.empty() ? least : std::max(least, *std::max_element(ids.begin(), ids.end()));
+namespace {
+
+// The largest error, relative to the size of a pair, of arithmetic in which a product, a sum and a cosine are rounded.
+double arithmetic_error(DataType type) {
+  const int bits = type == DataType::kF64 ? 53 : type == DataType::kF32 ? 24 : type == DataType::kF16 ? 11 : 8;
+  return 3 * std::ldexp(1.0, -bits);
+}
+
+// Long enough for every position; what depends on the length is prepared for the actual sequence.
+std::int64_t length_of(const Scheme& scheme, const Extents& shape, const CheckOptions& options) {
+  const auto largest = [](std::span<const std::int64_t> ids, std::int64_t start) {
+    return ids.empty() ? start : std::max(start, *std::max_element(ids.begin(), ids.end()));
   };
   const std::int64_t counted = std::max(shape.back(1), options.keys.empty() ? shape.back(1) : shape.back(0));
-  std::int64_t length =
+  std::int64_t least =
       options.positions.empty() ? options.first_position + counted : largest(options.positions, 0) + 1;
-  const bool is_bias = std::holds_alternative<Bias>(prepare(scheme, {.length = length, .weights = options.weights}));
-  if (is_bias) {
-    length = std::max({length, largest(options.keys, 0) + 1, options.first_position + shape.back(0)});
+  if (is_bias(scheme)) {
+    least = std::max({least, largest(options.keys, 0) + 1, options.first_position + shape.back(0)});
   }
-  CheckResult best;
-  CheckPositions positions;
-  for (const Numerics numerics : {Numerics::kExact, Numerics::kHfF32, Numerics::kGgmlF32}) {
-    if (numerics != Numerics::kExact && is_exact_alone(scheme)) break;
-    const Form form = prepare(scheme, {.length = length, .numerics = numerics, .weights = options.weights});
-    if (const auto* const one = std::get_if<Bias>(&form)) check_bias(scheme, *one, shape);
-    positions = check_positions(form, name_of(scheme), shape, options);
-    Expected expected = expected_of(form, before, positions, options.axes);
+  if (options.length == 0) return least;
+  if (options.length < least) {
+    raise(
+        fmt::format("check: a length of {} tokens does not reach the last position, {}", options.length, least - 1));
+  }
+  return options.length;
+}
+
+// One comparison of two tensors with a scheme.
+class Check {
+ public:
+  Check(const Scheme& scheme, const Tensors& two, const CheckOptions& options)
+      : scheme_(scheme), two_(two), options_(options), length_(length_of(scheme, two.before.shape, options)) {}
+
+  CheckResult run() {
+    CheckResult result = agreeing();
+    if (result.agreement != Agreement::kDiffers) return result;
+    if (std::optional<CheckResult> permuted = elsewhere()) return *permuted;
+    explain(result);
+    return result;
+  }
+
+ private:
+  // Whether it agrees with any kind of angles, and what these tensors could have shown; if it differs, no more than that.
+  CheckResult agreeing() {
+    CheckResult best;
+    for (const Numerics numerics : {Numerics::kExact, Numerics::kHfF32, Numerics::kGgmlF32}) {
+      if (numerics != Numerics::kExact && is_exact_alone(scheme_)) break;
+      CheckResult one = with(numerics);
+      const bool is_better = one.agreement != Agreement::kDiffers && best.agreement == Agreement::kDiffers;
+      if (numerics == Numerics::kExact || is_better) best = std::move(one);
+      if (best.agreement == Agreement::kDiffers) continue;
+      weigh(probe(best), best);
+      break;
+    }
+    return best;
+  }
+
+  // The same pairs, written to other features: queries and keys treated alike give the same scores.
+  std::optional<CheckResult> elsewhere() const {
+    const auto* const rope = std::get_if<Rope>(&scheme_);
+    if (rope == nullptr || rope->dims <= 2) return std::nullopt;
+    const PairPlaces read = placement_of(rope->layout, rope->dims / 2).read;
+    for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved, PairLayout::kInterleavedToHalves,
+                                    PairLayout::kHalvesToInterleaved}) {
+      if (layout == rope->layout || !(placement_of(layout, rope->dims / 2).read == read)) continue;
+      Rope port = *rope;
+      port.layout = layout;
+      const Scheme scheme = port;
+      CheckResult result = Check(scheme, two_, options_).agreeing();
+      if (result.agreement == Agreement::kDiffers) continue;
+      if (result.agreement == Agreement::kAgrees) result.agreement = Agreement::kUpToPermutation;
+      return result;
+    }
+    return std::nullopt;
+  }
+
+  Form form_with(Numerics numerics) const {
+    return prepare(scheme_, {.length = length_, .numerics = numerics, .weights = options_.weights});
+  }
+
+  CheckResult with(Numerics numerics) {
+    const Form form = form_with(numerics);
+    const Extents& shape = two_.before.shape;
+    if (const auto* const one = std::get_if<Bias>(&form)) check_bias(scheme_, *one, shape);
+    positions_ = check_positions(form, name_of(scheme_), shape, options_);
+    Expected expected = expected_of(form, two_.before, positions_, options_.axes);
     const auto* const rotation = std::get_if<Rotation>(&form);
     if (rotation != nullptr && numerics != Numerics::kExact) {
-      allow_float32_angles(*rotation, shape, positions, expected);
+      allow_float32_angles(*rotation, shape, positions_, expected);
     }
-    const Comparison comparison(two, form, positions, options);
-    CheckResult one = comparison.compare(expected);
-    one.numerics = numerics;
-    if (one.agreement == Agreement::kDiffers && is_bias) {
+    const Comparison comparison(two_, form, positions_, options_);
+    CheckResult result = comparison.compare(expected);
+    if (result.agreement == Agreement::kDiffers && is_bias(scheme_)) {
       CheckResult shifted = comparison.compare(comparison.shifted_to_queries(expected));
       if (shifted.agreement == Agreement::kAgrees && shifted.largest_change > 0) {
         shifted.agreement = Agreement::kUpToQuery;
-        shifted.numerics = numerics;
-        one = shifted;
+        result = shifted;
       }
     }
-    const bool is_better = one.agreement != Agreement::kDiffers && best.agreement == Agreement::kDiffers;
-    if (numerics == Numerics::kExact || is_better) best = std::move(one);
-    if (best.agreement != Agreement::kDiffers) return best;
+    result.numerics = numerics;
+    return result;
   }
-  // if it differs: what was applied instead
-  bool is_finite = true;
-  for (std::int64_t i = 0; i < count_of(shape); ++i) {
-    const double value = element(after, offset_of(index_of(i, shape), after.strides));
-    is_finite = is_finite && (std::isfinite(value) || (is_bias && is_mask(value, after.type)));
+
+  double rounding() const { return std::max(arithmetic_error(two_.before.type), arithmetic_error(two_.after.type)); }
+
+  // What a comparison that found no difference could have seen.
+  Probe probe(const CheckResult& result) const {
+    const Form form = form_with(Numerics::kExact);
+    const Comparison comparison(two_, form, positions_, options_);
+    Probe probe{.scheme = scheme_,
+                .shape = two_.before.shape,
+                .before = expected_of(form, two_.before, positions_, options_.axes).before,
+                .where = {positions_, options_.axes, length_, options_.weights},
+                .tolerance = comparison.tolerance(),
+                .floor = comparison.floor(),
+                .rounding = rounding(),
+                .is_up_to_query = result.agreement == Agreement::kUpToQuery};
+    probe.skipped = comparison.skipped(probe.before);
+    return probe;
   }
-  if (!is_finite) {
-    best.advice.emplace_back("The result holds numbers that are not finite.");
-    return best;
+
+  Difference difference() const {
+    const Form form = form_with(Numerics::kExact);
+    const Comparison comparison(two_, form, positions_, options_);
+    Difference from{.scheme = scheme_,
+                    .two = two_,
+                    .options = options_,
+                    .positions = positions_,
+                    .length = length_,
+                    .expected = expected_of(form, two_.before, positions_, options_.axes),
+                    .misses = {},
+                    .skipped = {},
+                    .tolerance = comparison.tolerance(),
+                    .floor = comparison.floor(),
+                    .rounding = rounding()};
+    if (const auto* const rotation = std::get_if<Rotation>(&form); rotation != nullptr && is_plain(*rotation)) {
+      allow_float32_angles(*rotation, two_.before.shape, positions_, from.expected);
+    }
+    from.misses = comparison.misses(from.expected);
+    from.skipped = comparison.skipped(from.expected.before);
+    return from;
   }
-  best.diagnosis = diagnose(before, after, {.positions = positions.tokens, .axes = options.axes});
-  best.advice = advice_on(scheme, best.diagnosis);
-  if (is_bias && !options.is_causal) {
-    CheckOptions causal = options;
+
+  bool is_finite() const {
+    const ConstTensorView& after = two_.after;
+    for (std::int64_t i = 0; i < count_of(after.shape); ++i) {
+      const double value = element(after, offset_of(index_of(i, after.shape), after.strides));
+      if (!std::isfinite(value) && !(is_bias(scheme_) && is_mask(value, after.type))) return false;
+    }
+    return true;
+  }
+
+  // If it differs: what was applied instead.
+  void explain(CheckResult& result) const {
+    if (!is_finite()) {
+      result.advice.emplace_back("The result holds numbers that are not finite.");
+      return;
+    }
+    diagnosis::explain(difference(), result);
+    if (!is_bias(scheme_) || options_.is_causal) return;
+    CheckOptions causal = options_;
     causal.is_causal = true;
-    causal.tolerance = best.tolerance;
-    const Form form = prepare(scheme, {.length = length, .weights = options.weights});
-    const Comparison comparison(two, form, positions, causal);
-    const Expected expected = expected_of(form, before, positions, options.axes);
+    causal.tolerance = result.tolerance;
+    const Form form = form_with(Numerics::kExact);
+    const Comparison comparison(two_, form, positions_, causal);
+    const Expected expected = expected_of(form, two_.before, positions_, options_.axes);
     const bool agrees = comparison.compare(expected).agreement == Agreement::kAgrees ||
                         comparison.compare(comparison.shifted_to_queries(expected)).agreement == Agreement::kAgrees;
     if (agrees) {
-      best.advice.emplace_back("Keys at or before their query agree: use --causal if a mask removes the later ones.");
+      result.advice.emplace_back(
+          "Keys at or before their query agree: use --causal if a mask removes the later ones.");
     }
   }
-  return best;
+
+  const Scheme& scheme_;
+  Tensors two_;
+  const CheckOptions& options_;
+  std::int64_t length_ = 0;
+  CheckPositions positions_;
+};
+
+}  // namespace
+
+CheckResult check(const Scheme& scheme, ConstTensorView before, ConstTensorView after, const CheckOptions& options) {
+  const Tensors two{before, after};
+  check_arguments(scheme, two, options);
+  return Check(scheme, two, options).run();
 }
 
 }  // namespace posenc

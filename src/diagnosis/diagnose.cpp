@@ -14,8 +14,9 @@ namespace {
 
 using namespace diagnosis;
 
-constexpr std::array<std::string_view, 5> kAngleNames = {"exact", "hf-f32", "ggml-f32", "bf16-frequencies",
-                                                         "bf16-positions"};
+constexpr std::array<std::string_view, 8> kAngleNames = {
+    "exact",          "hf-f32",      "ggml-f32",        "bf16-frequencies",
+    "bf16-positions", "bf16-angles", "f16-frequencies", "f16-angles"};
 constexpr std::array<std::string_view, 7> kVerdictNames = {
     "sure", "likely", "unchanged", "unknown-frequencies", "not-a-rotation", "too-little", "no-position"};
 
@@ -95,7 +96,9 @@ Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const Diagnosi
     if (bias && (bias->best || result.verdict == Verdict::kNone)) return *bias;
     if (std::optional<Diagnosis> other = along_heads(before, after)) result = std::move(*other);
   }
-  result.remarks = remarks_on(result, samples.has_known_positions);
+  const std::vector<std::string> patterns = std::move(result.remarks);
+  result.remarks = remarks_on(result, samples.has_known_positions, !patterns.empty());
+  result.remarks.insert(result.remarks.end(), patterns.begin(), patterns.end());
   if (result.verdict == Verdict::kNone) {
     Guess guess = guess_change(samples);
     if (guess.is_sure) result.verdict = Verdict::kNoPosition;

@@ -128,7 +128,7 @@ void allow_float32_angles(const Rotation& form, const Extents& shape, const Chec
       const std::int64_t position =
           positions.tokens[axis * static_cast<std::size_t>(tokens) + static_cast<std::size_t>(row % tokens)];
       const double angle = std::fabs(radians_of(form.frequencies[static_cast<std::size_t>(pair)])) * kAngleLeeway *
-                           static_cast<double>(position);
+                           std::fabs(static_cast<double>(position));
       const Features two = features_of(form, pair, features);
       for (const std::int64_t feature : {two.a, two.b}) {
         const auto at = static_cast<std::size_t>(row * features + feature);

@@ -134,6 +134,8 @@ std::optional<Diagnosis> explain_by_other_positions(const Samples& samples) {
   best.residual = std::sqrt(unexplained / samples.change);
   best.first_position = 0;
   result->others.clear();
+  if (std::string pattern = pattern_of(samples, best); !pattern.empty())
+    result->remarks.push_back(std::move(pattern));
   return result;
 }
 

@@ -70,7 +70,8 @@ void on_sinusoids(const Convention& best, std::vector<std::string>& remarks) {
   }
 }
 
-void on_positions(const Convention& best, bool has_known_positions, std::vector<std::string>& remarks) {
+void on_positions(const Convention& best, bool has_known_positions, bool has_pattern,
+                  std::vector<std::string>& remarks) {
   if (best.is_along_heads) {
     remarks.emplace_back(
         "positions count along the axis before the sequence (heads or batch): these two axes are exchanged, in the "
@@ -80,7 +81,10 @@ void on_positions(const Convention& best, bool has_known_positions, std::vector<
   if (best.position_factor == 2 && std::holds_alternative<Rope>(best.scheme)) {
     remarks.emplace_back("every angle is doubled: the rotation was applied twice");
   }
-  if (!best.positions.empty()) return on_pattern(best.positions, remarks);
+  if (!best.positions.empty()) {
+    if (!has_pattern) on_pattern(best.positions, remarks);
+    return;
+  }
   if (best.first_position == 0) return;
   remarks.push_back(has_known_positions ? fmt::format("positions are off by {}", best.first_position)
                                         : fmt::format("the first token has position {}", best.first_position));
@@ -119,6 +123,13 @@ void on_rope(const Convention& best, std::vector<std::string>& remarks) {
   if (best.numerics == AngleKind::kBf16Positions) {
     remarks.emplace_back("positions were rounded to bf16: above 256, adjacent tokens share one");
   }
+  if (best.numerics == AngleKind::kF16Frequencies) {
+    remarks.emplace_back("frequencies were rounded to f16 before use: angles at far positions are wrong");
+  }
+  if (best.numerics == AngleKind::kBf16Angles || best.numerics == AngleKind::kF16Angles) {
+    remarks.push_back(fmt::format("angles, position times frequency, were rounded to {}",
+                                  best.numerics == AngleKind::kF16Angles ? "f16" : "bf16"));
+  }
   const double natural = std::pow(prepare(rope, {.length = 1}).magnitude, best.position_factor);
   if (std::fabs(best.magnitude / natural - 1) > 5e-3) {
     remarks.push_back(fmt::format("magnitude: this scaling has {:.6g}, got {:.6g}", natural, best.magnitude));
@@ -139,7 +150,7 @@ void on_divisors(const Diagnosis& diagnosis, std::vector<std::string>& remarks) 
 
 }  // namespace
 
-std::vector<std::string> remarks_on(const Diagnosis& diagnosis, bool are_positions_known) {
+std::vector<std::string> remarks_on(const Diagnosis& diagnosis, bool are_positions_known, bool has_pattern) {
   std::vector<std::string> remarks;
   switch (diagnosis.verdict) {
     case Verdict::kNone:
@@ -147,7 +158,7 @@ std::vector<std::string> remarks_on(const Diagnosis& diagnosis, bool are_positio
           "not a rotation: no pairing of features rotates steadily from token to token; and no sinusoids were added");
       return remarks;
     case Verdict::kTooLittle:
-      remarks.emplace_back("at least four tokens at different positions are needed");
+      remarks.emplace_back("at least four tokens at different positions are needed, or two of four heads");
       return remarks;
     case Verdict::kUnknown:
       remarks.emplace_back("pairs rotate steadily, but their frequencies are those of no scheme known here");
@@ -164,7 +175,7 @@ std::vector<std::string> remarks_on(const Diagnosis& diagnosis, bool are_positio
       break;
   }
   if (!diagnosis.best) return remarks;
-  on_positions(*diagnosis.best, are_positions_known, remarks);
+  on_positions(*diagnosis.best, are_positions_known, has_pattern, remarks);
   if (std::holds_alternative<Rope>(diagnosis.best->scheme)) on_rope(*diagnosis.best, remarks);
   if (std::holds_alternative<Sinusoidal>(diagnosis.best->scheme)) on_sinusoids(*diagnosis.best, remarks);
   return remarks;

@@ -58,6 +58,23 @@ Json::Array texts_json(const std::vector<std::string>& texts) {
   return list;
 }
 
+Json::Array alternatives_json(const std::vector<Alternative>& alternatives) {
+  Json::Array list;
+  for (const Alternative& one : alternatives) {
+    list.emplace_back(Json::Object{{"what", one.name}, {"difference", one.difference}});
+  }
+  return list;
+}
+
+Json::Array deciding_json(const std::vector<DecidingTokens>& deciding) {
+  Json::Array list;
+  for (const DecidingTokens& one : deciding) {
+    Json::Array firsts(one.first_positions.begin(), one.first_positions.end());
+    list.emplace_back(Json::Object{{"tokens", one.tokens}, {"first_positions", std::move(firsts)}});
+  }
+  return list;
+}
+
 }  // namespace
 
 Json json_of(const Diagnosis& diagnosis) {
@@ -76,7 +93,7 @@ Json json_of(const CheckResult& result) {
                          {"expected", result.first->expected},
                          {"got", result.first->got}};
   }
-  const bool agrees = result.agreement == Agreement::kAgrees || result.agreement == Agreement::kUpToQuery;
+  const bool agrees = result.agreement != Agreement::kDiffers && result.agreement != Agreement::kInconclusive;
   return Json::Object{{"agrees", agrees},
                       {"max_abs_error", result.largest_difference},
                       {"first_difference", std::move(first)},
@@ -85,7 +102,15 @@ Json json_of(const CheckResult& result) {
                       {"advice", texts_json(result.advice)},
                       {"verdict", name_of(result.agreement)},
                       {"tolerance", result.tolerance},
-                      {"masked", result.masked}};
+                      {"masked", result.masked},
+                      {"where", result.where},
+                      {"heads", Json::Array(result.heads.begin(), result.heads.end())},
+                      {"tokens", Json::Array(result.tokens.begin(), result.tokens.end())},
+                      {"reason", result.reason},
+                      {"excluded", alternatives_json(result.excluded)},
+                      {"unseen", alternatives_json(result.unseen)},
+                      {"deciding", deciding_json(result.deciding)},
+                      {"float32_decides", result.is_float32_enough}};
 }
 
 }  // namespace posenc

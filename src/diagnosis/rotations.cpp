@@ -39,6 +39,13 @@ bool changes_outside(const Tried& one, const Samples& samples) {
   return samples.is_one_type && one.structure->outside > 0;
 }
 
+// Whether its frequencies are others than those that were meant, if that is known.
+bool is_unexpected(const Rope& rope, const Samples& samples) {
+  const Rope* const want = samples.expected;
+  return want != nullptr && !(rope.base == want->base && *rope.scaling == *want->scaling &&
+                              rope.sections == want->sections && rope.section_order == want->section_order);
+}
+
 // What counts against a scheme before its fit is considered, most important first. It decides between schemes that
 // fit equally well: a block that is too long or too short has a base that fits as well, and so does any number close
 // to the right base.
@@ -48,9 +55,13 @@ auto doubts(const Tried& one, const Samples& samples) {
   // pairs that rotate, however little, change the rounding of some elements
   const bool lacks_changes = one.result.missed > 10;
   const bool is_strange = !is_known_base(rope.base) && ntk_readings(rope.base, rope.dims, 1e-9).empty();
-  return std::array{changes_outside(one, samples), lacks_changes,
-                    !is_known_base(rope.base),     std::fabs(one.result.magnitude / one.natural - 1) >= 3e-3,
-                    rope.base > kLargestBase,      is_strange,
+  return std::array{changes_outside(one, samples),
+                    lacks_changes,
+                    is_unexpected(rope, samples),
+                    !is_known_base(rope.base),
+                    std::fabs(one.result.magnitude / one.natural - 1) >= 3e-3,
+                    rope.base > kLargestBase,
+                    is_strange,
                     rope.dims != samples.features};
 }
 
@@ -117,6 +128,33 @@ Tried refined(const Tried& from, const Samples& samples) {
   return one;
 }
 
+// The scheme that was meant, with the pairs, direction and positions that were found.
+void try_expected(const Tried& plain, const Samples& samples, std::vector<Tried>& tried) {
+  const Rope* const want = samples.expected;
+  if (want == nullptr) return;
+  const bool has_lists = std::holds_alternative<LongropeScaling>(*want->scaling) || !want->sections.empty();
+  const bool has_axes = want->sections.empty() || want->sections.size() == samples.axes.size();
+  if (!has_axes || (has_lists && want->dims != plain.rope.dims)) return;
+  Tried one = plain;
+  one.rope.base = want->base;
+  one.rope.scaling = want->scaling;
+  one.rope.sections = want->sections;
+  one.rope.section_order = want->section_order;
+  one.natural = std::pow(natural_magnitude(one.rope), one.times);
+  one.start = start_of(*one.structure, samples, one.rope, one.times, std::array{plain.start});
+  one.result = score(*one.structure, samples, one.trial());
+  tried.push_back(one);
+}
+
+// Angles in 16 bits, with the scheme that fits best without: the other bugs of this kind are tried with every base.
+void try_narrow_angles(const Tried& plain, const Samples& samples, std::vector<Tried>& tried) {
+  for (const AngleKind kind : {AngleKind::kBf16Angles, AngleKind::kF16Frequencies, AngleKind::kF16Angles}) {
+    Tried one = plain;
+    one.result = score(*one.structure, samples, one.trial(kind));
+    tried.push_back(one);
+  }
+}
+
 void try_all(const Structure& structure, const Samples& samples, std::vector<Tried>& tried) {
   const Spectrum spectrum = spectrum_of(structure, samples);
   if (!(spectrum.base > 1) || !(spectrum.base < 1e36)) return;
@@ -140,6 +178,8 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
   }
   const Tried plain = best_of(std::span(tried).subspan(from), samples);
   tried.push_back(refined(plain, samples));
+  try_expected(plain, samples, tried);
+  if (!is_rounding(plain.result.unexplained, structure, samples)) try_narrow_angles(plain, samples, tried);
   if (spectrum.grows && samples.axes.size() == 1) {
     if (const auto reading = xpos_candidate(structure, samples, plain.rope, plain.start.first)) {
       Tried one = plain;
@@ -163,7 +203,7 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
 
 // Which kind of angle explains the best scheme best.
 void find_numerics(const Tried& best, const Samples& samples, Convention& convention) {
-  std::array<double, 5> left{};
+  std::array<double, 8> left{};
   for (std::size_t kind = 0; kind < left.size(); ++kind) {
     left[kind] = score(*best.structure, samples, best.trial(static_cast<AngleKind>(kind))).unexplained;
   }
@@ -174,8 +214,10 @@ void find_numerics(const Tried& best, const Samples& samples, Convention& conven
   const std::size_t chosen = is_as_good(left[0]) ? 0 : static_cast<std::size_t>(std::distance(left.begin(), least));
   convention.numerics = static_cast<AngleKind>(chosen);
   // small positions are the same in bf16, which is then not a rival
-  const bool is_repeated = left[4] == left[0];
-  convention.is_numerics_sure = std::count_if(left.begin(), left.end() - (is_repeated ? 1 : 0), is_as_good) == 1;
+  constexpr auto kBf16Positions = static_cast<std::size_t>(AngleKind::kBf16Positions);
+  const auto rivals = std::count_if(left.begin(), left.end(), is_as_good) -
+                      (left[kBf16Positions] == left[0] && is_as_good(left[0]) ? 1 : 0);
+  convention.is_numerics_sure = rivals == 1;
   convention.residual = std::sqrt(left[chosen] / samples.change);
 }
 

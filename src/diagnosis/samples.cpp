@@ -80,6 +80,7 @@ Samples take_samples(ConstTensorView before, ConstTensorView after, const Diagno
   samples.heads = std::min(count_of(before.shape) / (sequence * samples.features), kMostHeads);
   samples.has_known_positions = !options.positions.empty();
   samples.is_one_type = before.type == after.type;
+  samples.expected = options.expected == nullptr ? nullptr : std::get_if<Rope>(options.expected);
   samples.rounding = std::max({rounding_of(before.type), rounding_of(after.type), 1e-15});
   const auto count = static_cast<std::size_t>(sequence);
   const std::vector<std::int64_t> tokens =
@@ -130,6 +131,7 @@ Samples part_of(const Samples& samples, const Part& part) {
   result.sequence = part.end_token - part.first_token;
   result.has_known_positions = samples.has_known_positions;
   result.is_one_type = samples.is_one_type;
+  result.expected = samples.expected;
   result.rounding = samples.rounding;
   for (const Axis& axis : samples.axes) {
     std::vector<std::int64_t> positions(axis.positions.begin() + part.first_token,

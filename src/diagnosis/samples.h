@@ -34,10 +34,11 @@ struct Samples {
   std::vector<Axis> axes;                 // of the position; a single one, with 0, 1, 2 …, if unknown
   std::vector<std::int64_t> sequence_of;  // of each head: its sequence in the batch
   bool has_known_positions = false;
-  bool is_one_type = false;  // unrotated features are then copied bit by bit
-  double rounding = 0;       // relative error of one element due to the type alone
-  double energy = 0;         // Σ after²
-  double change = 0;         // Σ (after − before)²
+  const Rope* expected = nullptr;  // what was meant, if known
+  bool is_one_type = false;        // unrotated features are then copied bit by bit
+  double rounding = 0;             // relative error of one element due to the type alone
+  double energy = 0;               // Σ after²
+  double change = 0;               // Σ (after − before)²
 
   std::int64_t first_position() const { return axes.front().sorted.front(); }
   std::int64_t last_position() const { return axes.front().sorted.back(); }

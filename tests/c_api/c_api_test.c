@@ -372,6 +372,13 @@ static void test_models(void) {
   CHECK(text_has(json, "\"verdict\":\"differs\""));
   OK(posenc_check("{\"scheme\": \"rope\", \"dims\": 8, \"layout\": \"interleaved\"}", &b, &a, NULL, &json));
   CHECK(text_has(json, "\"verdict\":\"agrees\""));
+  const posenc_tensor first = tensor(before, kF32, 2, SHAPE(1, kDims));
+  OK(posenc_check(scheme, &first, &first, NULL, &json)); /* position 0 shows nothing */
+  CHECK(text_has(json, "\"verdict\":\"inconclusive\""));
+  CHECK(text_has(json, "this token cannot tell rope from none"));
+  posenc_check_options options = POSENC_INIT(posenc_check_options);
+  options.length = 8;
+  REFUSES(posenc_check(scheme, &b, &a, &options, &json), POSENC_INVALID, "does not reach the last position");
   OK(posenc_diagnose(&b, &a, NULL, &json));
   CHECK(text_has(json, "\"layout\":\"interleaved\""));
   posenc_form_free(rope);

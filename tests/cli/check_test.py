@@ -145,11 +145,16 @@ class OtherBiases(Scores):
         table = [[as_f32(math.sin(3 * bucket + h)) for h in range(HEADS)] for bucket in range(32)]
         path = self.write("t5.npy", npy("f32", [32, HEADS], table))
 
-        def bucket(delta):  # an encoder's, up to distance 11: 8 buckets each, and one shared by 8 … 11
-            return (16 if delta > 0 else 0) + min(abs(delta), 8)
+        def bucket(delta):  # an encoder's, up to distance 12: 8 buckets each, one shared by 8 … 11, and the next
+            return (16 if delta > 0 else 0) + min(abs(delta), 9 if abs(delta) == 12 else 8)
 
         after = self.save("y.npy", self.with_bias(lambda h, m, n: table[bucket(n - m)][h]))
-        self.check(after, "t5", "--table", path, code=0)
+        # within distance 11, the buckets for max_distance 256 are the same
+        text = " ".join(self.check(after, "t5", "--table", path, code=1).text.split())
+        self.assertIn("inconclusive: these 12 keys cannot tell max_distance 128 from 256; 13 keys would", text)
+        more = [[[as_f32(math.sin(h + 5 * m + 7 * n)) for n in range(13)] for m in range(13)] for h in range(HEADS)]
+        self.check(self.save("n.npy", self.with_bias(lambda h, m, n: table[bucket(n - m)][h], more)), "t5", "--table", path,
+                   before=self.save("m.npy", more), code=0)
         self.check(self.before, "t5", "--table", path, code=1)
         self.check(after, "t5", "--table", path, "--bidirectional", "false", code=1)
         self.refused("check", "t5", "--before", self.before, "--after", after, says="table is missing")

@@ -195,6 +195,74 @@ class Check(TwoTensors):
             self.assertEqual(list(document["first_difference"]), ["index", "expected", "got"])
             self.assertTrue(any(words in line for line in document["advice"]), document["advice"])
 
+    def save_bf16(self, name, x):
+        """Rounded to nearest, as uint16 would be read."""
+        def bits(v):
+            word = struct.unpack("<I", struct.pack("<f", v))[0]
+            return (word + 0x7FFF + (word >> 16 & 1)) >> 16
+        return self.write(name, npy("bf16", [HEADS, TOKENS, FEATURES], [[[bits(v) for v in row] for row in head] for head in x]))
+
+    def test_what_16_tokens_cannot_show(self):
+        """A port without llama3's scaling: 16 tokens of bf16 cannot tell, float32 can."""
+        config = self.write("config.json", json.dumps({
+            "model_type": "llama", "head_dim": FEATURES, "rope_theta": 500000.0, "rope_scaling": {
+                "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 8192}}).encode())
+        unscaled = rotated(self.x, base=500000.0)
+        narrow = self.save_bf16("b.npy", self.x), self.save_bf16("a.npy", unscaled)
+        outcome = run("check", "--model", config, *narrow, "--dtype", "bf16")
+        self.assertEqual(outcome.code, 1)
+        text = " ".join(outcome.text.split())
+        self.assertIn("inconclusive: these 16 tokens cannot tell llama3 scaling from none", text)
+        self.assertIn("16 tokens from position", text)
+        self.assertIn("or these in float32", text)
+        self.assertIn("excluded: no rope", text)
+        document = json.loads(run("check", "--model", config, *narrow, "--dtype", "bf16", "--json").out)
+        self.assertEqual((document["agrees"], document["verdict"], document["float32_decides"]), (False, "inconclusive", True))
+        self.assertIn("no llama3 scaling", [one["what"] for one in document["unseen"]])
+        self.assertEqual(document["deciding"][0]["tokens"], 16)
+        text = self.check(self.save("r.npy", unscaled), "--model", config, code=1).text
+        self.assertIn("differs", text)
+        self.assertIn("scaling: expected llama3, got none", text)
+
+    def test_position_zero_alone(self):
+        one = self.write("one.npy", npy("f32", [1, 1, FEATURES], self.x[0][0]))
+        outcome = run("check", "rope", one, one)
+        self.assertEqual(outcome.code, 1)
+        self.assertIn("inconclusive: this token cannot tell rope from none", outcome.text)
+
+    def test_the_length_of_the_sequence(self):
+        """The first tokens of a sequence of 4,096 under dynamic scaling."""
+        config = self.write("config.json", json.dumps({
+            "model_type": "llama", "head_dim": FEATURES, "max_position_embeddings": 1024,
+            "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}).encode())
+        base = 10000.0 * (2 * 4096 / 1024 - 1) ** (FEATURES / (FEATURES - 2))
+        after = self.save("r.npy", rotated(self.x, base=base))
+        self.check(after, "--model", config, "--length", "4096", code=0)
+        self.assertIn("differs", self.check(after, "--model", config, code=1).text)
+        self.refused("check", "--model", config, "--length", "8", self.before, after, says="does not reach the last position")
+
+    def test_features_at_other_places(self):
+        """Read as interleaved pairs and written in place, where halves are expected: the scores are the same."""
+        after = self.save("r.npy", rotated(self.x, halves=False))
+        outcome = self.check(after, "rope", "--layout", "interleaved-to-halves", code=0)
+        self.assertIn("agrees up to a permutation of q and k", outcome.text)
+        document = json.loads(self.check(after, "rope", "--layout", "interleaved-to-halves", "--json", code=0).out)
+        self.assertEqual((document["agrees"], document["verdict"]), (True, "agrees-up-to-permutation"))
+        self.check(after, "rope", code=1)
+
+    def test_heads(self):
+        after = rotated(self.x)
+        after[1] = self.x[1]
+        text = self.check(self.save("r.npy", after), "rope", code=1).text
+        self.assertIn("head 1 differs, the other one agrees", text)
+        self.assertIn("head 1: Nothing was applied", text)
+
+    def test_parts(self):
+        config = self.write("config.json", json.dumps({"model_type": "qwen2_vl"}).encode())
+        self.refused("check", "--model", config, "--part", "ears", self.before, self.before, says="'ears' is not one of vision")
+        self.refused("check", "rope", "--part", "vision", self.before, self.before, says="--part needs --model")
+
     def test_refused(self):
         self.refused("check", "--before", self.before, "--after", self.before, says="the scheme is missing")
         self.refused("check", "rope", "--after", self.before, says="--before is missing")
@@ -227,7 +295,10 @@ class Goldens(ProgramTest):
                 config = self.write("config.json", json.dumps(one[form]).encode())
                 outcome = run("check", "--model", config, "--before", files[0], "--after", files[1], "--positions",
                               ",".join(map(str, case["positions"])), *flags)
-                self.assertEqual(outcome.code, 0, one["name"] + " " + form + outcome.text + outcome.err)
+                # within the trained length, dynamic scaling does nothing
+                within = one["name"] == "dynamic-2-within"
+                self.assertEqual(outcome.code, 1 if within else 0, one["name"] + " " + form + outcome.text + outcome.err)
+                self.assertIn("cannot tell dynamic scaling from none" if within else "agrees", " ".join(outcome.text.split()))
                 checked += 1
         self.assertEqual(checked, 30)
 

@@ -143,25 +143,54 @@ TEST(Check, SaysWhatToChange) {
   EXPECT_EQ(result.advice, std::vector<std::string>{"base: expected 10000, got 500000"});
 }
 
-// One position: 0 rotates nothing, so that there is nothing to agree with; that is said by largest_change.
+// One position: 0 rotates nothing, so that there is nothing to agree with.
 TEST(Check, PositionZeroAloneChangesNothing) {
   const Made tensors = made(Rope{.dims = 64}, {.sequence = 1});
   const CheckResult result = check(Rope{.dims = 64}, tensors.before_view(), tensors.before_view());
-  EXPECT_EQ(result.agreement, Agreement::kAgrees);
+  EXPECT_EQ(result.agreement, Agreement::kInconclusive);
   EXPECT_EQ(result.largest_change, 0);
 }
 
-// What the scheme changes just below and just above the tolerance: a comparison that cannot fail is no agreement.
+// What a mistake changes just below and just above the tolerance: a comparison that cannot fail is no agreement.
 TEST(Check, PowerFromBothSides) {
   for (const double size : {0.9, 1.1}) {
     std::vector<double> x(4 * 8, 1.0), y = x;
-    // steps add p·step: at the last of four tokens 3·step
-    const Steps scheme{.width = 8, .step = size * 1e-3 / 3};
+    // steps add p·step: positions that are off by one change every value by one step
+    const Steps scheme{.width = 8, .step = size * 1e-3};
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += static_cast<double>(i / 8) * scheme.step;
     const CheckResult result = check(scheme, view(std::as_const(x).data(), {4, 8}),
                                      view(std::as_const(y).data(), {4, 8}), {.tolerance = 1e-3});
     EXPECT_EQ(result.agreement, size < 1 ? Agreement::kInconclusive : Agreement::kAgrees) << size;
   }
+}
+
+// The right pairs at other places: the scores of queries and keys that are both rotated so are the same.
+TEST(Check, UpToAPermutation) {
+  const auto as = [](PairLayout expected, PairLayout layout) {
+    const Made tensors = made(Rope{.dims = 64, .layout = layout});
+    return check(Rope{.dims = 64, .layout = expected}, tensors.before_view(), tensors.after_view()).agreement;
+  };
+  EXPECT_EQ(as(PairLayout::kInterleavedToHalves, PairLayout::kInterleaved), Agreement::kUpToPermutation);
+  EXPECT_EQ(as(PairLayout::kInterleavedToHalves, PairLayout::kInterleavedToHalves), Agreement::kAgrees);
+  EXPECT_EQ(as(PairLayout::kInterleavedToHalves, PairLayout::kHalves), Agreement::kDiffers);
+  EXPECT_EQ(as(PairLayout::kHalves, PairLayout::kHalvesToInterleaved), Agreement::kUpToPermutation);
+}
+
+// The first tokens of a longer sequence.
+TEST(Check, LengthOfTheSequence) {
+  const Rope rope{.dims = 64, .scaling = DynamicScaling{.factor = 2, .original_length = 32}};
+  std::vector<float> after = random_values(2 * 16 * 64);
+  const std::vector<float> before = after;
+  rotate(view(after.data(), {2, 16, 64}), {}, prepare(rope, {.length = 4096}));
+  const auto with = [&](std::int64_t length) {
+    return check(rope, view(before.data(), {2, 16, 64}), view(std::as_const(after).data(), {2, 16, 64}),
+                 {.length = length})
+        .agreement;
+  };
+  EXPECT_EQ(with(4096), Agreement::kAgrees);
+  EXPECT_EQ(with(2048), Agreement::kDiffers);
+  EXPECT_EQ(with(0), Agreement::kDiffers);
+  EXPECT_EQ(error_of([&] { with(15); }), "check: a length of 15 tokens does not reach the last position, 15");
 }
 
 struct Scores {

@@ -30,7 +30,7 @@ export async function inspect(model: ModelSource): Promise<Model> {
  */
 export async function check(before: TensorSource, after: TensorSource, options: CheckOptions): Promise<CheckResult> {
   const verb = 'check', pieces = new Pieces(verb);
-  refuseOthers(options, ['scheme', 'model', 'layer', 'part', 'positions', 'first', 'keys', 'causal', 'weights', 'tolerance', 'order'], verb);
+  refuseOthers(options, ['scheme', 'model', 'layer', 'part', 'positions', 'first', 'keys', 'causal', 'weights', 'tolerance', 'order', 'length'], verb);
   const { scheme, model, positions, keys, weights } = options;
   return (await ask({
     call: verb,
@@ -41,7 +41,7 @@ export async function check(before: TensorSource, after: TensorSource, options: 
     positions: optionalPositions(positions, 'positions', verb, pieces),
     keys: optionalPositions(keys, 'keys', verb, pieces),
     weights: weights === undefined ? undefined : tensorPiece(weights, 'weights', verb, pieces),
-    ...plain(options, { layer: 'number', part: 'string', first: 'number', causal: 'boolean', tolerance: 'number', order: 'string' }, verb),
+    ...plain(options, { layer: 'number', part: 'string', first: 'number', causal: 'boolean', tolerance: 'number', order: 'string', length: 'number' }, verb),
   }, pieces)).json;
 }
 

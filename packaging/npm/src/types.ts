@@ -102,6 +102,8 @@ interface CheckSettings extends DiagnoseOptions {
   keys?: PositionSource;
   /** For a bias: compare only keys at or before their query. */
   causal?: boolean;
+  /** Tokens in the whole sequence, for scalings that depend on it; default: up to the last position. */
+  length?: number;
   /** The trained table, if the scheme has one. */
   weights?: TensorSource;
   /** Relative to the norm of a pair or the size of an element. Default: by type, 2e-6 for f32. */
@@ -113,7 +115,7 @@ export type CheckOptions = CheckSettings & (
   | { model: ModelSource; scheme?: undefined; /** Counted from 0. */ layer?: number; /** "encoder", "decoder", "vision" … */ part?: string }
 );
 
-export type AngleKind = 'exact' | 'hf-f32' | 'ggml-f32' | 'bf16-frequencies' | 'bf16-positions';
+export type AngleKind = 'exact' | 'hf-f32' | 'ggml-f32' | 'bf16-frequencies' | 'bf16-positions' | 'bf16-angles' | 'f16-frequencies' | 'f16-angles';
 
 /** A convention that may have made one tensor from another. */
 export interface Convention {
@@ -157,7 +159,7 @@ export interface Diagnosis {
 
 export interface CheckResult {
   agrees: boolean;
-  verdict: 'agrees' | 'agrees-up-to-query' | 'differs' | 'inconclusive';
+  verdict: 'agrees' | 'agrees-up-to-query' | 'agrees-up-to-permutation' | 'differs' | 'inconclusive';
   max_abs_error: number;
   first_difference: { index: number[]; expected: number; got: number } | null;
   /** What was applied instead, if it differs. */
@@ -169,6 +171,25 @@ export interface CheckResult {
   tolerance: number;
   /** Scores that were not compared. */
   masked: number;
+  /** If only some heads or tokens differ: "heads 3 and 7 differ, the other 6 agree", and their numbers. */
+  where: string;
+  heads: number[];
+  tokens: number[];
+  /** Why it is inconclusive: what these tensors cannot tell apart, and what would. */
+  reason: string;
+  /** Known mistakes that these tensors rule out; `difference` is in units of what is certain to be seen. */
+  excluded: Alternative[];
+  /** Known mistakes that would not have been seen. */
+  unseen: Alternative[];
+  /** Tokens (for a bias: keys) that would decide, with the first position on each axis. */
+  deciding: { tokens: number; first_positions: number[] }[];
+  /** The same tokens in float32 would decide. */
+  float32_decides: boolean;
+}
+
+export interface Alternative {
+  what: string;
+  difference: number;
 }
 
 // --- tabulate ------------------------------------------------------------------------------------------------
