@@ -31,7 +31,7 @@ std::string result_line(const lab::Outcome& outcome) {
   text += task.is_scored_exactly ? " exact match" : " perplexity";
   for (const lab::Score& score : outcome.scores) {
     if (score.extension != "none") continue;
-    text += task.is_scored_exactly ? fmt::format("  {:.0f} % at {}", 100 * score.accuracy(), score.size)
+    text += task.is_scored_exactly ? fmt::format("  {:.0f}% at {}", 100 * score.accuracy(), score.size)
                                    : fmt::format("  {:.2f} at {}", score.perplexity(), score.size);
   }
   return text;

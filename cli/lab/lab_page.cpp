@@ -184,7 +184,7 @@ std::string lab_page(const LabPage& page) {
   }
   text +=
       "</div></header>\n<section id=\"verdicts\"><h2>1. Published claims, and what came out</h2>\n"
-      "<div class=\"prose\"><p>A claim is reproduced where the whole 95 % interval of the measure (bootstrap over seeds) "
+      "<div class=\"prose\"><p>A claim is reproduced where the whole 95% interval of the measure (bootstrap over seeds) "
       "is on the shaded side of its threshold. Values of one seed are compared with each other: all schemes begin with "
       "the same weights and see the same batches.</p></div>\n";
   for (const lab::Answer answer : {lab::Answer::kReproduced, lab::Answer::kNotReproduced}) {

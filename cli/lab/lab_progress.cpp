@@ -51,13 +51,13 @@ void LabProgress::step(const lab::Job& job, int number, const lab::Metric& metri
       fmt::format("model {} of {}  {}  step {:.0f}/{}  loss {:.3f}  {:.1f}k tokens/s  {} left", number, jobs_,
                   job.name, metric.step, job.steps, metric.loss, speed_ / 1e3, time_left());
   if (!is_terminal_) {
-    show(fmt::format("posenc: {:3.0f} %  {}\n", 100 * share, facts));
+    show(fmt::format("posenc: {:3.0f}%  {}\n", 100 * share, facts));
     next_ = Clock::now() + std::chrono::seconds(10);
     return;
   }
   std::string bar;
   for (int i = 0; i < kBarWidth; ++i) bar += i < static_cast<int>(share * kBarWidth) ? "█" : "░";
-  show(fmt::format("\r\033[K{} {:3.0f} %  {}", bar, 100 * share, facts));
+  show(fmt::format("\r\033[K{} {:3.0f}%  {}", bar, 100 * share, facts));
   is_drawn_ = true;
   next_ = Clock::now() + std::chrono::milliseconds(200);
 }

@@ -134,10 +134,10 @@ int train_one(const LabFlags& flags) {
   std::string table =
       fmt::format("{:>8}  {:>10}  {:>11}\n", "size", task.is_scored_exactly ? "exact" : "perplexity", "right");
   for (const lab::Score& score : outcome.scores) {
-    const std::string main = task.is_scored_exactly ? fmt::format("{:.1f} %", 100 * score.accuracy())
+    const std::string main = task.is_scored_exactly ? fmt::format("{:.1f}%", 100 * score.accuracy())
                                                     : fmt::format("{:.3f}", score.perplexity());
     table += fmt::format(
-        "{:>8}  {:>10}  {:>9.1f} %\n", score.size, main,
+        "{:>8}  {:>10}  {:>10.1f}%\n", score.size, main,
         100.0 * static_cast<double>(score.right) / static_cast<double>(std::max<std::int64_t>(1, score.tokens)));
   }
   print(table + fmt::format("\nCheckpoint: {}\n", folder.path(job.name + "/checkpoint.safetensors")));

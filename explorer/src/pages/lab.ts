@@ -17,7 +17,7 @@ const estimate = (one: Verdict): string => !one.values.length ? '' : shown(one.m
   (one.interval_95.length === 2 ? ` [${one.interval_95.map((value) => shown(value, 4)).join(', ')}]` : '') + (one.unit && one.unit !== 'ratio' ? ` ${one.unit}` : '');
 
 function verdictTable(list: Verdict[], answer: string): HTMLElement {
-  const head = answer === answers[2] ? ['Claim', 'Published', 'Why not'] : ['Claim', 'Published', 'Here, with 95 % interval', 'Threshold'];
+  const head = answer === answers[2] ? ['Claim', 'Published', 'Why not'] : ['Claim', 'Published', 'Here, with 95% interval', 'Threshold'];
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Claims: ${answer}` }, h('table', { class: 'stacked claims' },
     h('thead', {}, h('tr', {}, ...head.map((words) => h('th', { scope: 'col' }, words)))),
     h('tbody', {}, ...list.map((one) => h('tr', { id: `claim-${one.id}` },
@@ -29,7 +29,7 @@ function verdictTable(list: Verdict[], answer: string): HTMLElement {
 
 function resultTable(group: Group): HTMLElement {
   const sizes = [...new Set(group.results.flatMap((one) => one.by_size.map((at) => at.size)))].sort((a, b) => a - b);
-  const cell = (value: number): string => (group.isExact ? `${(100 * value).toFixed(0)} %` : value.toFixed(2));
+  const cell = (value: number): string => (group.isExact ? `${(100 * value).toFixed(0)}%` : value.toFixed(2));
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Results by size' }, h('table', { class: 'lab-results' },
     h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Scheme'), h('th', { scope: 'col' }, 'Seeds'), ...sizes.map((size) => h('th', { scope: 'col' }, shown(size))))),
     h('tbody', {}, ...group.results.map((one) => h('tr', {}, h('th', { scope: 'row' }, one.extension === 'none' ? one.scheme : one.extension), h('td', {}, String(one.seeds)),
@@ -130,8 +130,8 @@ export const page: Page = {
       section('Results by length', h('div', { class: 'controls', role: 'group', 'aria-label': 'Controls' },
         h('div', { class: 'control twice' }, h('label', { for: choice.id }, 'Task'), choice),
         h('div', { class: 'control check' }, ratio, h('label', { for: ratio.id }, relative.label))), schemes, drawing,
-        h('p', { class: 'note' }, 'Lines: means over seeds. Shaded: from the least to the greatest seed. A line that stays level extrapolates.'), table),
-      section('Published claims, and what came out', text('A claim is reproduced if the whole 95 % interval of its measure, a bootstrap over seeds, is on its side of the threshold. Claims that were not reproduced stay in the list.'), verdicts),
+        h('p', { class: 'note' }, 'Lines: means over seeds. Shaded: the range over seeds. A line that stays level extrapolates.'), table),
+      section('Published claims, and what came out', text('A claim is reproduced if the whole 95% interval of its measure, a bootstrap over seeds, is on its side of the threshold. Claims that were not reproduced stay in the list.'), verdicts),
       section('Show your own run', text('A run writes `summary.json` to its folder. The file is read in this page and sent nowhere.'), box),
       section('The same as a story', storyOf({ name: 'who-extrapolates' })));
     view.onChange(draw);
