@@ -48,6 +48,10 @@ std::vector<Pool> pools_of(const PracticeWish& wish) {
   if (wants("questions")) {
     Pool& pool = pools.emplace_back();
     for (const Question& question : questions()) pool.push_back(candidate_of(question));
+    // What only an engine's author has to know comes after everything else, unless it is asked for.
+    std::stable_partition(pool.begin(), pool.end(), [](const Candidate& candidate) {
+      return std::find(candidate.words.begin(), candidate.words.end(), "engineer") == candidate.words.end();
+    });
   }
   if (wants("fill-ins")) {
     Pool& pool = pools.emplace_back();

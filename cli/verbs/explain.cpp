@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "cli/arrays/numbers.h"
 #include "cli/pages/story_markdown.h"
@@ -24,7 +26,7 @@ struct ExplainFlags {
   std::string story, cell, text, other, start;
   std::optional<double> base;
   std::optional<std::int64_t> digits, width;
-  bool concatenate = false, json = false, markdown = false;
+  bool concatenate = false, errata = false, json = false, markdown = false;
 };
 
 std::string list_of_stories(const ExplainFlags& flags) {
@@ -67,6 +69,22 @@ std::string message_of(const std::function<void()>& attempt) {
   return "";
 }
 
+// Corrections of the text that an example follows, which few readers have.
+bool is_about_the_source(const StoryBlock& block) {
+  const auto* const note = std::get_if<StoryNote>(&block);
+  return std::holds_alternative<StoryErrata>(block) ||
+         (note != nullptr && (!note->misprints.empty() || note->text.starts_with("The text this example follows ")));
+}
+
+Story without_errata(Story story) {
+  std::erase_if(story.steps, [](const StoryStep& step) {
+    return std::any_of(step.blocks.begin(), step.blocks.end(),
+                       [](const StoryBlock& block) { return std::holds_alternative<StoryErrata>(block); });
+  });
+  for (StoryStep& step : story.steps) std::erase_if(step.blocks, is_about_the_source);
+  return story;
+}
+
 std::string told(const ExplainFlags& flags) {
   StoryOptions options;
   options.text = flags.text;
@@ -86,10 +104,12 @@ std::string told(const ExplainFlags& flags) {
   const int columns = std::min(output_columns(), kStoryColumns);
   if (flags.cell.empty()) {
     if (flags.json) return dump_json(to_json(story), 2) + "\n";
-    return flags.markdown ? story_markdown(story) : story_text(story, columns, colour);
+    const Story shown = flags.errata ? story : without_errata(story);
+    return flags.markdown ? story_markdown(shown) : story_text(shown, columns, colour);
   }
-  const CellExpansion cell = expand_cell(story, flags.cell);
+  CellExpansion cell = expand_cell(story, flags.cell);
   if (flags.json) return dump_json(to_json(cell), 2) + "\n";
+  if (!flags.errata) cell.misprint.reset();
   return flags.markdown ? cell_markdown(cell) : cell_text(cell, columns, colour);
 }
 
@@ -97,7 +117,7 @@ int run(const ExplainFlags& flags, const Command& command) {
   if (flags.json && flags.markdown) refuse("explain: --json and --markdown cannot be combined");
   if (flags.story.empty()) {
     for (const char* const flag :
-         {"--cell", "--text", "--other", "--start", "--base", "--width", "--concatenate", "--digits"}) {
+         {"--cell", "--text", "--other", "--start", "--base", "--width", "--concatenate", "--digits", "--errata"}) {
       if (command.is_given(flag)) refuse(fmt::format("explain: {} needs a story (posenc explain lists them)", flag));
     }
     print(list_of_stories(flags));
@@ -119,8 +139,8 @@ Verb explain_verb(Command program) {
   verb.usage = "[STORY] [options]";
   verb.details =
       "Without STORY, lists the stories. A story works through a small example; every number in it is computed, none "
-      "is stored. Where the text that an example follows has a different number, the errata list it. Any cell opens "
-      "into the numbers it is computed from; row and column may be abbreviated if that is unambiguous.";
+      "is stored. Some examples follow a published text; --errata lists the numbers that differ there. --cell shows the "
+      "numbers that a cell is computed from; row and column may be abbreviated if that is unambiguous.";
   verb.examples =
       "posenc explain\n"
       "posenc explain dog-bites-man\n"
@@ -148,10 +168,12 @@ Verb explain_verb(Command program) {
       .default_value("10000");
   verb.command.add_integer("--width", flags->width, {2, 6}, "features of a row, d: 2, 4 or 6 (frank-and-alex)")
       .default_value("6");
-  verb.command.add_flag("--concatenate", flags->concatenate, "[X P] in place of X + P (frank-and-alex)");
+  verb.command.add_flag("--concatenate", flags->concatenate, "[X P] instead of X + P (frank-and-alex)");
   constexpr std::int64_t kMostDigits = 17;
   verb.command.add_integer("--digits", flags->digits, {0, kMostDigits}, "digits after the decimal point")
       .default_value("3");
+  verb.command.add_flag("--errata", flags->errata,
+                        "also list numbers that differ in the text that an example follows");
   verb.command.add_flag("--json", flags->json, "print one JSON document with full precision");
   verb.command.add_flag("--markdown", flags->markdown, "print Markdown with tables");
   verb.run = [flags, verb] {

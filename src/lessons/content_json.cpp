@@ -33,4 +33,16 @@ std::vector<std::string> topics() {
   return names;
 }
 
+std::vector<std::string> story_names() {
+  std::vector<std::string> names;
+  const Json file = parse_json(content("topics.json"));
+  for (const Json& topic : list_of(file, "topics", "topics.json")) {
+    for (const Json& name : list_of(topic, "stories", "topics.json")) {
+      if (name.as<std::string>() == nullptr) complain("topics.json", "a story must be a name");
+      names.push_back(*name.as<std::string>());
+    }
+  }
+  return names;
+}
+
 }  // namespace posenc::lessons

@@ -19,4 +19,7 @@ const Json::Array& list_of(const Json& json, std::string_view name, std::string_
 /// The topics in content/topics.json, in the order in which they are taught.
 std::vector<std::string> topics();
 
+/// The stories of all topics, in the same order.
+std::vector<std::string> story_names();
+
 }  // namespace posenc::lessons

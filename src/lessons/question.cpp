@@ -37,6 +37,13 @@ template <class Take> void each_entry(std::string_view kind, const Take& take) {
   }
 }
 
+// Whom a question is for: it is a tag as well, so that --tag selects it.
+std::string level_of(const Json& json, std::string_view where) {
+  std::string level = text_of(json, "level", where);
+  if (level != "learner" && level != "engineer") complain(where, "'level' must be learner or engineer");
+  return level;
+}
+
 AnswerChoice choice_from(const Json& json, std::string_view where) {
   AnswerChoice choice;
   choice.text = fill_template(text_of(json, "text", where));
@@ -52,6 +59,7 @@ Question question_from(const Json& json, const std::string& topic, const std::st
   question.id = text_of(json, "id", where);
   question.topic = topic;
   question.tags = tags_of(json, where);
+  question.tags.push_back(level_of(json, where));
   question.prompt = fill_template(text_of(json, "prompt", where));
   question.answer = fill_template(text_of(json, "answer", where));
   question.hint = fill_template(text_of(json, "hint", where, false));

@@ -72,6 +72,9 @@ Story tell_rope(const StoryContent& content, const StoryOptions& options) {
   const StoryMatrix k = story.show(given({"k", "k: a key", {"k"}, features}, content.table("k")));
   story.show({fact("q · k", dot(row_of(q, 0), row_of(k, 0)))});
 
+  story.step("wanted");
+  story.formula("f(q, m) = q · e^(i m ω),   Re[f(q, m) · conj f(k, n)] = Re[q · conj k · e^(i (m − n) ω)]");
+
   story.step("angles");
   story.formula(fmt::format("(a, b) → (a cos φ − b sin φ, a sin φ + b cos φ),  φ = p · ω_i,  ω_i = {}^(−2i/{})",
                             scheme.base, scheme.dims));

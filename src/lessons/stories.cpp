@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "lessons/content_json.h"
 #include "lessons/tellers.h"
 #include "posenc/error.h"
 #include "posenc/scheme.h"
@@ -15,7 +16,7 @@ struct Teller {
   bool takes_text = false, takes_start = false, takes_position = false;
 };
 
-// In the recommended order.
+// In no particular order: content/topics.json has the order in which they are taught.
 constexpr std::array<Teller, 16> kTellers = {{{"dog-bites-man", lessons::tell_dog_bites_man, true},
                                               {"permutation-proof", lessons::tell_permutation_proof},
                                               {"nope", lessons::tell_nope},
@@ -37,9 +38,9 @@ constexpr std::array<Teller, 16> kTellers = {{{"dog-bites-man", lessons::tell_do
 
 std::vector<StoryCard> stories() {
   std::vector<StoryCard> cards;
-  for (const Teller& teller : kTellers) {
-    const lessons::StoryContent content(teller.name);
-    cards.push_back({std::string(teller.name), content.text("title"), content.text("summary")});
+  for (const std::string& name : lessons::story_names()) {
+    const lessons::StoryContent content(name);
+    cards.push_back({name, content.text("title"), content.text("summary")});
   }
   return cards;
 }

@@ -30,6 +30,14 @@ CellTerms bucket_terms(double distance, double buckets, double max_distance, dou
   return cell;
 }
 
+// The smallest distance whose bucket is the last one: below max_distance, which only ends the logarithm.
+std::int64_t first_in_last_bucket(const DistanceMap& behind) {
+  const std::int64_t last = entry_at(behind, behind.first);
+  std::int64_t distance = 0;
+  while (entry_at(behind, -distance) != last) ++distance;
+  return distance;
+}
+
 }  // namespace
 
 Story tell_t5_buckets(const StoryContent& content, const StoryOptions& options) {
@@ -41,7 +49,8 @@ Story tell_t5_buckets(const StoryContent& content, const StoryOptions& options) 
   const DistanceMap behind = buckets_of(decoder), both = buckets_of(encoder);
   const std::vector<std::int64_t> distances = content.integers("distances");
   story.say("buckets", std::to_string(buckets));
-  story.say("max_distance", std::to_string(max_distance));
+  story.say("last_from", std::to_string(first_in_last_bucket(behind)));
+  story.say("encoder_last_from", std::to_string(first_in_last_bucket(both)));
   story.say("exact", std::to_string(buckets / 2));
   story.say("last_bucket", std::to_string(buckets - 1));
   story.say("half", std::to_string(buckets / 2));
@@ -79,11 +88,8 @@ Story tell_t5_buckets(const StoryContent& content, const StoryOptions& options) 
   story.show(two);
 
   story.step("length");
-  story.show({count("parameters per head", buckets), count("first distance in the decoder's last bucket", [&] {
-                std::int64_t distance = 0;
-                while (entry_at(behind, -distance) < buckets - 1) ++distance;
-                return distance;
-              }())});
+  story.show({count("parameters per head", buckets),
+              count("first distance in the decoder's last bucket", first_in_last_bucket(behind))});
   story.note("scale");
   return story.finish();
 }

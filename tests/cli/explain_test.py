@@ -91,6 +91,11 @@ class Recomputed(ProgramTest):
                 self.check(story, matrices, facts)
                 self.check_prose(story, content, matrices, facts, said)
 
+    def test_where_the_last_bucket_of_t5_begins(self):
+        text = " ".join(self.succeeds("explain", "t5-buckets").text.split())
+        self.assertIn("bucket 31, which holds every distance from 113 on.", text)
+        self.assertIn("The last bucket of either direction starts at 91.", text)
+
     def test_own_sentence(self):
         for text in ("the cat saw the dog", "a b", "Ärger über öde Öfen", "one two three four five six seven eight nine"):
             matrices, facts, _ = story_oracle.dog_bites_man(content_of("dog-bites-man"), text)
@@ -217,7 +222,7 @@ class Misprints(ProgramTest):
                                  ("Frank", "knows-upscale"): ("1.862", "1.703"),
                                  ("Alex", "knows-street-stall"): ("2.546", "2.565"),
                                  ("Alex", "knows-upscale"): ("1.726", "1.577")})
-        text = self.succeeds("explain", "frank-and-alex").text
+        text = self.succeeds("explain", "frank-and-alex", "--errata").text
         self.assertRegex(text, r"Frank +5\.251\* +1\.862\*\n")
         self.assertRegex(text, r"Alex +2\.546\* +1\.726\*\n")
         self.assertIn("(2.884, 0.474)", text)
@@ -226,12 +231,20 @@ class Misprints(ProgramTest):
     def test_the_others(self):
         cat = {(m["row"], m["column"]): rounded(m["value"], 3) for m in self.notes("cat-sat") if m["matrix"] == "X'"}
         self.assertEqual(cat, {("cat", "d3"): "1.100", ("sat", "d3"): "0.500"})
-        shift = self.succeeds("explain", "shift").text
+        shift = self.succeeds("explain", "shift", "--errata").text
         self.assertIn("distance from cat to sat: 8, not 9", " ".join(shift.split()))
         self.assertIn("shortest wavelength in positions: 6.28, not 2", " ".join(shift.split()))
-        dog = " ".join(self.succeeds("explain", "dog-bites-man").text.split())
+        dog = " ".join(self.succeeds("explain", "dog-bites-man", "--errata").text.split())
         self.assertIn("The property is equivariance", dog)
         self.assertIn("18 of 18 differ", dog)
+
+    def test_only_who_asks_for_errata_gets_them(self):
+        for name in STORIES:
+            for form in ([], ["--markdown"]):
+                plain, full = (self.succeeds("explain", name, *form, *more).text for more in ([], ["--errata"]))
+                self.assertNotRegex(" ".join(plain.split()), "source text|Errata|text this example follows|The text (says|calls)", name)
+                self.assertEqual(plain != full, bool(self.notes(name)) or name == "dog-bites-man", name)
+        self.refused("explain", "--errata", says="--errata needs a story")
 
 
 class Cells(ProgramTest):
@@ -250,7 +263,8 @@ class Cells(ProgramTest):
         self.assertEqual([[factor["name"] for factor in term] for term in cell["terms"]][0],
                          ["X'[Frank, spicy]", "W_K[spicy, knows-upscale]"])
         self.assertEqual(cell["misprint"]["printed"], "1.703")
-        text = self.succeeds("explain", "frank-and-alex", "--cell", "K' Frank upscale").text
+        self.assertNotIn("1.703", self.succeeds("explain", "frank-and-alex", "--cell", "K' Frank upscale").text)
+        text = self.succeeds("explain", "frank-and-alex", "--cell", "K' Frank upscale", "--errata").text
         self.assertIn("K'[Frank, knows-upscale] = 1.862", text)
         self.assertIn("1.080 × 0.990 = 1.069", text)
         self.assertIn("prints 1.703", text)
@@ -329,7 +343,9 @@ class Forms(ProgramTest):
     def test_list(self):
         text = self.succeeds("explain").text
         cards = json.loads(self.succeeds("explain", "--json").out)
-        self.assertEqual([card["story"] for card in cards], list(STORIES))
+        topics = json.loads((CONTENT.parent / "topics.json").read_text("utf-8"))["topics"]
+        self.assertEqual([card["story"] for card in cards], [story for topic in topics for story in topic["stories"]])
+        self.assertEqual({card["story"] for card in cards}, set(STORIES))
         for card in cards:
             self.assertEqual(card["summary"], content_of(card["story"])["summary"])
             self.assertRegex(text, rf"(?m)^{card['story']} ")
@@ -349,7 +365,7 @@ class Forms(ProgramTest):
                 self.assertLessEqual(cells, words, (name, matrix["name"]))
 
     def test_digits(self):
-        text = self.succeeds("explain", "frank-and-alex", "--digits", 6).text
+        text = self.succeeds("explain", "frank-and-alex", "--digits", 6, "--errata").text
         self.assertIn("5.251062", text)
         self.assertIn("5.271", text, "what was printed stays as it was printed")
         self.assertNotIn(".", re.search(r"Frank +(\S+)", self.succeeds("explain", "frank-and-alex", "--digits", 0).text)[1])
@@ -358,7 +374,7 @@ class Forms(ProgramTest):
 
     def test_markdown(self):
         for name, more in [(name, ()) for name in STORIES] + [("dog-bites-man", ("--text", "a|b *c* _d_ [e](f) `g`"))]:
-            text = self.succeeds("explain", name, "--markdown", *more).text
+            text = self.succeeds("explain", name, "--markdown", "--errata", *more).text
             story = json.loads(self.succeeds("explain", name, "--json", *more).out)
             lines = text.splitlines()
             self.assertEqual(sum(line.startswith("# ") for line in lines), 1)
@@ -371,7 +387,7 @@ class Forms(ProgramTest):
                 self.assertEqual(counts, {len(matrix["columns"]) + 2})
                 self.assertEqual(len(table.splitlines()), len(matrix["rows"]) + 2)
                 self.assertRegex(table.splitlines()[1], r"^\|---\|(---:\|)+$")
-        self.assertIn("prints 1.703", self.succeeds("explain", "frank-and-alex", "--cell", "K' Frank upscale", "--markdown").text)
+        self.assertIn("prints 1.703", self.succeeds("explain", "frank-and-alex", "--cell", "K' Frank upscale", "--markdown", "--errata").text)
 
     def test_refusals(self):
         self.refused("explain", "frank-and-alec", says="unknown story 'frank-and-alec' (did you mean 'frank-and-alex'?)")

@@ -61,6 +61,13 @@ class Json(Practice):
         self.assertEqual({item["kind"] for item in self.plan("--seed", 1)}, {"question", "card", "fill-in"})
         self.assertEqual(len(self.plan("--kind", "fill-ins", "--count", 500, "--seed", 1)), 500, "endless")
 
+    def test_questions_for_engineers_come_last(self):
+        levels = [item["tags"][-1] for item in self.plan("--kind", "questions", "--count", 100, "--seed", 1)]
+        self.assertEqual(levels, sorted(levels, reverse=True))
+        self.assertEqual(set(levels), {"learner", "engineer"})
+        for item in self.plan("--tag", "engineer", "--count", 5, "--seed", 1):
+            self.assertIn("engineer", item["tags"])
+
     def test_tags(self):
         for item in self.plan("--tag", "alibi", "--count", 100, "--seed", 1, "--kind", "cards"):
             self.assertIn("alibi", item["tags"])
@@ -168,7 +175,7 @@ class Piped(Practice):
     def test_a_path_for_beginners(self):
         text = self.practice(["q"], "--path").text
         self.assertIn("> 1. Why position matters", text)
-        self.assertIn("Goal: Say what attention does to a permuted sentence", text)
+        self.assertIn("Goal: Explain what attention does to a permuted sentence", text)
         self.assertIn("Read: posenc explain dog-bites-man", text)
         self.assertIn("1 of 10 · question · Why position matters", text)
         listed = self.practice([], "--path", "--list").text
@@ -301,17 +308,17 @@ class Files(Practice):
 
     def test_what_is_no_file(self):
         os.makedirs(self.progress_path)
-        self.refused("practice", env=self.env, says="is not a regular file")
+        self.refused("practice", env=self.env, says="not a regular file")
         os.rmdir(self.progress_path)
         os.mkfifo(self.progress_path)
-        self.refused("practice", env=self.env, says="is not a regular file")
+        self.refused("practice", env=self.env, says="not a regular file")
         self.write("blocked", b"")
         self.refused("practice", env={**self.env, "XDG_DATA_HOME": self.path("blocked")}, code=3, says="Not a directory")
 
     def test_two_at_once_lose_nothing(self):
         def many(tag):
-            run("practice", "--kind", "cards", "--tag", tag, "--count", 20, "--seed", 1, env=self.env,
-                input=b"\n3\n" * 20, stdin=None)
+            run("practice", "--kind", "cards", "--tag", tag, "--count", 40, "--seed", 1, env=self.env,
+                input=b"\n3\n" * 40, stdin=None)
 
         tags = ("sinusoidal", "rope", "attention", "alibi")
         threads = [threading.Thread(target=many, args=(tag,)) for tag in tags]
@@ -320,7 +327,7 @@ class Files(Practice):
         for thread in threads:
             thread.join()
         cards = json.loads(self.succeeds("practice", "--list", "--json").out)["cards"]
-        expected = {card["id"] for card in cards if set(card["tags"]) & set(tags)}
+        expected = {card["id"] for card in cards if {*card["tags"], card["topic"]} & set(tags)}
         progress = self.progress()
         self.assertEqual(set(progress["items"]), expected)
         self.assertGreaterEqual(len(progress["log"]), len(expected))

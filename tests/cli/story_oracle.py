@@ -422,7 +422,8 @@ def t5_buckets(content):
          "E": [[float(bucket(r, half)), float(bucket(r, half) + (half if r else 0))] for r in content["distances"]]}
     last = next(r for r in range(10000) if bucket(r, buckets) == buckets - 1)
     facts = [("parameters per head", buckets), ("first distance in the decoder's last bucket", last)]
-    return m, facts, [buckets, half, half // 2, buckets - 1, most]
+    encoders = next(r for r in range(10000) if bucket(r, half) == half - 1)
+    return m, facts, [buckets, half, half // 2, buckets - 1, last, encoders]
 
 
 def context_extension(content):

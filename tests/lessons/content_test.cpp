@@ -14,6 +14,7 @@
 #include "posenc/json.h"
 #include "posenc/question.h"
 #include "posenc/scheme.h"
+#include "posenc/story.h"
 
 namespace posenc::content_test {
 namespace {
@@ -105,7 +106,7 @@ TEST(Content, WhatIsDeclaredAsGivenIsUsed) {
 
 TEST(Content, KnownKeysOnly) {
   const std::map<std::string, std::set<std::string>> known = {
-      {"questions", {"id", "tags", "prompt", "hint", "given", "choices", "answer", "source"}},
+      {"questions", {"id", "level", "tags", "prompt", "hint", "given", "choices", "answer", "source"}},
       {"cards", {"id", "tags", "front", "back", "tex", "given", "source"}}};
   for (const Entry& entry : entries()) {
     for (const auto& [name, value] : *entry.json.as<Json::Object>()) {
@@ -151,8 +152,18 @@ TEST(Content, EnoughOfEverything) {
       return asked.contains(std::string(name)) && on_cards.contains(std::string(name));
     });
   };
-  EXPECT_GE(taught(scheme_names()), 14);
+  EXPECT_GE(taught(scheme_names()), 25);
   EXPECT_GE(taught(names_of(static_cast<const RopeScaling*>(nullptr))), 8);
+}
+
+TEST(Content, EveryQuestionIsForALearnerOrAnEngineer) {
+  std::map<std::string, int> at_level;
+  for (const Question& question : questions()) {
+    ++at_level[question.tags.back()];
+    EXPECT_TRUE(question.tags.back() == "learner" || question.tags.back() == "engineer") << question.id;
+  }
+  EXPECT_GE(at_level["learner"], 40);
+  EXPECT_GE(at_level["engineer"], 20);
 }
 
 TEST(Content, EveryEntryNamesItsSource) {
@@ -161,6 +172,28 @@ TEST(Content, EveryEntryNamesItsSource) {
   EXPECT_EQ(citation("vaswani-2017 §3.5"), "Vaswani et al. 2017, Attention Is All You Need, §3.5");
   EXPECT_EQ(citation("press-2022, released code"),
             "Press et al. 2022, Train Short, Test Long (ALiBi), released code");
+}
+
+// A citation is for what the section states. §3.2.1 defines attention. §3.5 has the formula, the range and the geometric
+// spacing of wavelengths, addition, the linear map of a shift, the comparison with a learned table and the hope to
+// extrapolate. It has neither dot products nor permutations: what we derive says so.
+TEST(Content, TheFirstPaperIsCitedOnlyForWhatItStates) {
+  const std::set<std::string> stated = {
+      "card-added",      "card-sin-formula",     "card-sin-position-two",  "card-sin-shift",
+      "card-sin-choice", "card-sin-wavelengths", "card-attention-formula", "learned-or-sinusoidal",
+      "order-why",       "order-added",          "learned-paper-choice",   "order-softmax",
+      "sin-formula",     "sin-row-one",          "sin-fastest-wave",       "sin-slowest-wave",
+      "sin-spacing",     "sin-shift-map"};
+  const std::regex section(R"(vaswani-2017 §3\.(5|2\.1).*)");
+  for (const Entry& entry : entries()) {
+    const std::string& id = *entry.json.find("id")->as<std::string>();
+    EXPECT_EQ(std::regex_match(*entry.json.find("source")->as<std::string>(), section), stated.contains(id)) << id;
+  }
+  EXPECT_EQ(citation("derived-vaswani-2017 §3.5"),
+            "derived from the definition in Vaswani et al. 2017, Attention Is All You Need, §3.5");
+  for (const char* story : {"dot-product", "permutation-proof", "dog-bites-man", "look-back"}) {
+    EXPECT_TRUE(tell_story(story).source.starts_with("derived from")) << story;
+  }
 }
 
 TEST(Content, CardsMakeSenseWhenShuffled) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "posenc/content.h"
 #include "posenc/error.h"
+#include "posenc/json.h"
 
 namespace posenc::story_test {
 namespace {
@@ -71,6 +73,27 @@ TEST(Story, EveryFileOfContentIsToldAndNoOther) {
     EXPECT_EQ(tell_story(card.name).title, card.title);
   }
   EXPECT_EQ(files, told);
+}
+
+// content/topics.json is the only order: of stories, questions and cards.
+TEST(Story, WhatATopicNeedsIsTaughtBeforeIt) {
+  const Json file = parse_json(content("topics.json"));
+  std::set<std::string> taught;
+  std::vector<std::string> order;
+  for (const Json& topic : *file.find("topics")->as<Json::Array>()) {
+    for (const Json& before : *topic.find("after")->as<Json::Array>()) {
+      EXPECT_TRUE(taught.contains(*before.as<std::string>())) << *before.as<std::string>();
+    }
+    taught.insert(*topic.find("name")->as<std::string>());
+    for (const Json& story : *topic.find("stories")->as<Json::Array>()) order.push_back(*story.as<std::string>());
+  }
+  std::vector<std::string> told;
+  for (const StoryCard& card : stories()) told.push_back(card.name);
+  EXPECT_EQ(told, order);
+  const auto place = [&](std::string_view name) { return std::find(told.begin(), told.end(), name) - told.begin(); };
+  EXPECT_EQ(place("dog-bites-man"), 0);
+  EXPECT_LT(place("alibi"), place("cat-sat")) << "a subtraction is easier than a sine";
+  EXPECT_LT(place("why-inside-attention"), place("rope")) << "the reason comes before the answer";
 }
 
 TEST(Story, IsWellFormed) {
