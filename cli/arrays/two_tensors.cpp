@@ -198,7 +198,7 @@ TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb) 
                        to_string(two.after.shape)));
   }
   if (two.before.shape.rank < 2 || two.before.shape.rank > 4 || count_of(two.before.shape) == 0) {
-    refuse(fmt::format("{}: is {}, where [batch, heads, sequence, features] or less is meant", flags.before,
+    refuse(fmt::format("{}: has shape {}; expected at most [batch, heads, sequence, features]", flags.before,
                        to_string(two.before.shape)));
   }
   two.before_view = with_sequence_last(two.before, flags.axes, flags.before);

@@ -69,7 +69,7 @@ std::string overview(const std::vector<Verb>& verbs) {
   std::vector<Entry> list;
   for (const Verb& verb : verbs) list.push_back({std::string(verb.name), std::string(verb.summary)});
   return fmt::format(
-      "{} {}\nEvery way a Transformer knows word order. Exact, fast, explained.\n\n"
+      "{} {}\nPositional encodings for Transformers: exact, fast, explained.\n\n"
       "{} posenc VERB ...\n\n"
       "{}\n{}\n"
       "{}\n{}\n"

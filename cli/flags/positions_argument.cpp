@@ -123,7 +123,7 @@ PositionList range_from(std::string_view text, std::string_view flag, bool is_si
     refuse(fmt::format("{}: {} has step {}; it must be {}", flag, text, parts[2],
                        is_signed ? "positive" : "at least 1"));
   if (stop < list.first) refuse(fmt::format("{}: {} ends before it starts", flag, text));
-  if (stop == list.first) refuse(fmt::format("{}: {} is empty (the end is not included)", flag, text));
+  if (stop == list.first) refuse(fmt::format("{}: {} is empty (ranges exclude the end)", flag, text));
   list.count = (stop - list.first - 1) / list.step + 1;
   return list;
 }

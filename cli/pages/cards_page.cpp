@@ -78,7 +78,7 @@ std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck,
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n"
       "<style>{}{}</style>\n</head>\n<body class=\"{}\">\n"
-      "<header><h1>{}</h1><p>Print on {} paper, on both sides, flipped on the long edge, at 100 % and without margins{}. "
+      "<header><h1>{}</h1><p>Print on {} paper, on both sides, flipped on the long edge, at 100% and without margins{}. "
       "This note is not printed.</p></header>\n{}</body>\n</html>\n",
       title, sizes, kCardStyle, per_page == 1 ? "one" : "eight", title, paper.name,
       per_page == 1 ? "" : "; then cut along the lines", sheets);

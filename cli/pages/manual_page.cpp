@@ -53,7 +53,7 @@ std::string flag_entry(const FlagRow& row) {
 std::string manual_page(const CommandTable& table) {
   std::string text = fmt::format(
       ".TH POSENC 1 \"\" \"posenc {}\" \"User Commands\"\n"
-      ".SH NAME\nposenc \\- every way a Transformer knows word order\n"
+      ".SH NAME\nposenc \\- positional encodings for Transformers\n"
       ".SH SYNOPSIS\n.B posenc\n.I VERB\n[\\fIARGUMENTS\\fR]\n"
       ".SH DESCRIPTION\n"
       "Computes, explains, checks and diagnoses positional encodings: sinusoidal, learned, rotary (RoPE), ALiBi, T5 "
@@ -76,7 +76,7 @@ std::string manual_page(const CommandTable& table) {
       ".TP\n3\na file could not be read or written\n.TP\n4\nout of memory\n"
       ".SH ENVIRONMENT\n"
       ".TP\n.B NO_COLOR\nno colour in a terminal\n"
-      ".TP\n.B POSENC_BACKEND\nwho computes: cpu, reference or cuda\n";
+      ".TP\n.B POSENC_BACKEND\nbackend: cpu, reference or cuda\n";
   return text;
 }
 

@@ -23,7 +23,7 @@ std::string_view mark_of(const Finding& finding) {
   return finding.outcome == Outcome::kHolds ? "✓" : "✗";
 }
 
-// Green: holds, as claimed. Red: contradicts the claim. Dim: no claim. An expected failure is plain.
+// Green: holds, as expected. Red: not as expected. Dim: nothing is expected. An expected failure is plain.
 std::string in_its_colour(std::string_view text, const Finding& finding, bool colour) {
   if (!is_as_claimed(finding)) return coloured(text, "1;31", colour);
   if (finding.claim == Claim::kNone) return dim(text, colour);
@@ -183,7 +183,7 @@ std::string findings_text(const Proven& proven, int columns, bool colour) {
                           short_number(finding.bound));
     }
     if (!is_as_claimed(finding)) {
-      line += finding.claim == Claim::kHolds ? "  ! claimed to hold" : "  ! claimed to fail";
+      line += finding.claim == Claim::kHolds ? "  ! expected to hold" : "  ! expected to fail";
     }
     text += in_its_colour(line, finding, colour) + "\n";
     for (const std::string& words : wrap(finding.meaning, columns - 4)) text += fmt::format("    {}\n", words);

@@ -21,7 +21,7 @@ struct Proven {
 /// Measures every property of every scheme, for the table.
 std::vector<Proven> prove_every_scheme(const ProveOptions& options = {});
 
-/// "✓ 0.33": whether the property holds, and the number; followed by ! if the claim is contradicted.
+/// "✓ 0.33": whether the property holds, and the number; followed by ! if that is not expected.
 std::string finding_cell(const Finding& finding);
 /// The scheme's name, followed by * if its trained parameters are random.
 std::string proven_label(const Proven& proven);

@@ -63,8 +63,8 @@ ReportSection properties_section() {
   ReportSection section;
   section.heading = "Which claims about positional encodings hold?";
   section.text = fmt::format(
-      "Each cell tests one claim: rows unique, defined at any length, a shift is one matrix, dot products and scores "
-      "depend only on the distance, attention sees word order. Measured over {} positions:",
+      "Each cell tests one claim: rows unique, defined at any length, a shift is one matrix, dot products depend "
+      "only on the distance, position enters scores only through it, attention sees word order. Measured over {} positions:",
       ProveOptions{}.length);
   section.table = table_of(familiar, kTold);
   section.page_table = marks_of(all);
@@ -76,9 +76,8 @@ ReportSection properties_section() {
   for (const PropertyCard& card : property_cards()) {
     section.legend.emplace_back(std::string(card.heading), std::string(card.statement));
   }
-  section.closing =
-      fmt::format("✓ holds, ✗ fails, · does not apply, * trained table drawn at random; {}.",
-                  as_claimed ? "every result agrees with the published claims" : "! contradicts the published claim");
+  section.closing = fmt::format("✓ holds, ✗ fails, · does not apply, * trained table drawn at random; {}.",
+                                as_claimed ? "every result is as expected" : "! is not as expected");
   return section;
 }
 

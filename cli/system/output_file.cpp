@@ -124,7 +124,8 @@ void OutputFile::publish_unnamed() {
       fail_with_errno(target_.shown, errno);
     }
   } else if (!link_open_file(file_, directory_, target_.name)) {
-    if (errno == EEXIST) refuse(fmt::format("{}: exists by now (--force replaces it)", target_.shown));
+    if (errno == EEXIST)
+      refuse(fmt::format("{}: was created while posenc was running (use --force to overwrite)", target_.shown));
     fail_with_errno(target_.shown, errno);
   }
   if (close(file_.take()) != 0) fail_with_errno(target_.shown, errno);
@@ -137,7 +138,8 @@ void OutputFile::publish_named() {
     const int at = directory_.number();
     if (renameat(at, temporary_.c_str(), at, target_.name.c_str()) != 0) fail_with_errno(target_.shown, errno);
   } else if (!rename_without_replacing(directory_, temporary_, target_.name)) {
-    if (errno == EEXIST) refuse(fmt::format("{}: exists by now (--force replaces it)", target_.shown));
+    if (errno == EEXIST)
+      refuse(fmt::format("{}: was created while posenc was running (use --force to overwrite)", target_.shown));
     fail_with_errno(target_.shown, errno);
   }
 }

@@ -52,7 +52,8 @@ OutputTarget output_target(const std::string& path, bool force) {
     fail_with_errno(path, errno);
   }
   // a dangling link counts as well
-  if (!force && lstat(path.c_str(), &status) == 0) refuse(fmt::format("{}: exists (--force replaces it)", path));
+  if (!force && lstat(path.c_str(), &status) == 0)
+    refuse(fmt::format("{}: already exists (use --force to overwrite)", path));
 
   std::tie(target.directory, target.name) = split_path(follow_links(path, path));
   if (target.name.empty() || target.name == "." || target.name == "..") {

@@ -44,7 +44,7 @@ void Progress::advance(double count) {
   const double left = share > 0 ? seconds * (1 - share) / share : 0;
   const std::string amount = things_.empty() ? fmt::format("{} of {}", in_bytes(done_), in_bytes(total_))
                                              : fmt::format("{:.0f} of {:.0f} {}", done_, total_, things_);
-  draw(fmt::format("\r\033[K  {} {:3.0f} %  {}  {:.0f} s left", bar, 100 * share, amount, left));
+  draw(fmt::format("\r\033[K  {} {:3.0f}%  {}  {:.0f} s left", bar, 100 * share, amount, left));
 }
 
 }  // namespace posenc::cli

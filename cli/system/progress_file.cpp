@@ -31,7 +31,7 @@ std::string data_folder() {
   if (const char* const home = std::getenv("HOME"); home != nullptr && *home == '/') {
     return std::string(home) + "/.local/share";
   }
-  refuse("practice: neither XDG_DATA_HOME nor HOME says where to keep progress (--no-progress keeps none)");
+  refuse("practice: cannot save progress: neither XDG_DATA_HOME nor HOME is set (use --no-progress)");
 }
 
 // mkdir -p, private to the user as the specification requires.
@@ -69,7 +69,7 @@ std::optional<std::string> text_of(const std::string& path) {
   }
   struct stat status {};
   if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);
-  if (!S_ISREG(status.st_mode)) refuse(fmt::format("{}: is not a regular file (--no-progress does without)", path));
+  if (!S_ISREG(status.st_mode)) refuse(fmt::format("{}: not a regular file (use --no-progress to ignore it)", path));
   std::string text(static_cast<std::size_t>(std::min<std::int64_t>(status.st_size, kLargestFile + 1)), '\0');
   std::size_t length = 0;
   while (length < text.size()) {
@@ -104,7 +104,7 @@ PracticeProgress ProgressFile::read() {
   const std::optional<std::string> text = text_of(path_);
   if (!text) return {};
   if (is_newer_progress(*text)) {
-    refuse(fmt::format("{}: was written by a newer posenc (--no-progress does without)", path_));
+    refuse(fmt::format("{}: was written by a newer posenc (use --no-progress to ignore it)", path_));
   }
   std::string reason = "is too large";
   if (static_cast<std::int64_t>(text->size()) <= kLargestFile) {

@@ -15,7 +15,7 @@ namespace posenc::cli {
 
 Descriptor standard_input_as_file() {
   static bool was_read = false;
-  if (was_read) refuse("-: standard input can be read once, and two paths are -");
+  if (was_read) refuse("standard input can be read only once, but two arguments are '-'");
   was_read = true;
   if (isatty(STDIN_FILENO) == 1) refuse("-: standard input is a terminal; send a file or a pipe there");
   Descriptor file(memfd_create("standard input", MFD_CLOEXEC));

@@ -26,7 +26,7 @@ namespace {
 
 struct AttendFlags {
   ModelFlags model;
-  std::string q, k, v, output, scores;
+  std::string q, k, v, output, weights;
   std::string q_positions, k_positions;
   std::string vectors, key_vectors, value_vectors, position_queries, log_gates, sinks;
   std::optional<std::int64_t> window;
@@ -43,13 +43,15 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
   verb.add_option("--k", flags.k, "keys; with fewer heads than q, several query heads share one").type_name("FILE");
   verb.add_option("--v", flags.v, "values, one per key").type_name("FILE");
   verb.add_option("-o,--output", flags.output, "output: a .npy file, or - for standard output").type_name("FILE");
-  verb.add_flag("--causal", flags.causal, "a query sees no key after its own (default: as in the model)");
+  verb.add_flag("--causal", flags.causal,
+                "causal mask: a query attends only to its own and earlier keys (default: from the model)");
   verb.add_integer("--window", flags.window, {},
-                   "a query sees only keys less than N tokens away (default: as in the model, else all keys)");
+                   "a query attends only to keys less than N tokens away (default: as in the model, else all keys)");
   verb.add_number("--scale", flags.scale, {}, "multiplies q.k (default: as in the model, else 1/sqrt(features))");
   verb.add_flag("--round-rotated", flags.rounds_rotated,
                 "round rotated q and k to f16 or bf16, as apply does (default: keep the precision of f32; slower)");
-  verb.add_option("--scores", flags.scores, "also write the softmax weights, [heads, queries, keys], of small inputs")
+  verb.add_option("--weights", flags.weights,
+                  "also write the softmax weights, [heads, queries, keys], of small inputs")
       .type_name("FILE");
   verb.add_option(
           "--q-positions", flags.q_positions,
@@ -66,7 +68,7 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
   verb.add_option("--value-vectors", flags.value_vectors, "vectors by distance that are added to values (shaw)")
       .type_name("FILE");
   verb.add_option("--position-queries", flags.position_queries,
-                  "what multiplies the vectors in place of q, shaped as q (relative-logits)")
+                  "what multiplies the vectors instead of q, shaped as q (relative-logits)")
       .type_name("FILE");
   verb.add_option("--log-gates", flags.log_gates,
                   "logarithm of each token's forget gate, [heads, keys] or [batch, heads, keys] (forget-gate)")
@@ -292,25 +294,25 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   options.query_positions = q_positions.positions;
   options.key_positions = k_positions.positions;
 
-  if (flags.scores == "-" || flags.scores == flags.output) refuse("--scores: needs a different file than -o");
+  if (flags.weights == "-" || flags.weights == flags.output) refuse("--weights: needs a different file than -o");
   ArrayOutput output(flags.output, flags.force, ArrayFiles::kNpy);
-  std::optional<ArrayOutput> scores_output;
-  if (!flags.scores.empty()) scores_output.emplace(flags.scores, flags.force, ArrayFiles::kNpy);
+  std::optional<ArrayOutput> weights_output;
+  if (!flags.weights.empty()) weights_output.emplace(flags.weights, flags.force, ArrayFiles::kNpy);
   Extents shape = q.array.shape;
   shape[rank - 1] = v.array.shape.back(0);
   Input out{array_of(q.array.type, shape), q.is_swapped};
   TensorView result = out.array.view();
   if (out.is_swapped) result = swap_axes(result, rank - 3, rank - 2);
-  NpyArray scores;
-  if (scores_output) {
-    Extents scores_shape = queries.shape;
-    scores_shape[rank - 1] = keys.shape.back(1);
-    scores = array_of(q.array.type, scores_shape);
-    options.weights = scores.view();
+  NpyArray weights;
+  if (weights_output) {
+    Extents weights_shape = queries.shape;
+    weights_shape[rank - 1] = keys.shape.back(1);
+    weights = array_of(q.array.type, weights_shape);
+    options.weights = weights.view();
   }
   attention(result, queries, keys, v.view(), options);
   write_array(output, out.array, flags.quiet);
-  if (scores_output) write_array(*scores_output, scores, flags.quiet);
+  if (weights_output) write_array(*weights_output, weights, flags.quiet);
   return kDone;
 }
 
@@ -324,12 +326,12 @@ Verb attend_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) 
   verb.details =
       "q, k and v are [sequence, features], preceded by heads and batch or as --axes says, in f32, f64, f16 or bf16; "
       "sums are computed in f32 (f64 for f64). Rotations rotate q and k, and biases are added to the scores. A "
-      "scheme that adds to embeddings is an error: use apply before q and k are computed. The queries are the last "
-      "tokens of the keys, so one query and a cache are a decoding step. A query that sees no key gives zeros.";
+      "scheme that adds to embeddings is rejected: use apply before q and k are computed. The queries are the last "
+      "tokens of the keys, so one query and a cache are a decoding step. A query that can attend to no key gives zeros.";
   verb.examples =
       "posenc attend rope --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"
       "posenc attend --model config.json --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"
-      "posenc attend alibi --q q.npy --k k.npy --v v.npy -o out.npy --causal --scores weights.npy\n"
+      "posenc attend alibi --q q.npy --k k.npy --v v.npy -o out.npy --causal --weights weights.npy\n"
       "posenc attend t5 --table t5.npy --scale 1 --q q.npy --k k.npy --v v.npy -o out.npy --axes hsd";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<AttendFlags>();

@@ -71,7 +71,8 @@ std::int64_t seconds_now() {
   if (fixed == nullptr || *fixed == '\0') return static_cast<std::int64_t>(std::time(nullptr));
   const std::int64_t seconds = integer_from(fixed, "SOURCE_DATE_EPOCH");
   constexpr std::int64_t kYear9999 = 253'402'300'799;
-  if (seconds < 0 || seconds > kYear9999) refuse(fmt::format("SOURCE_DATE_EPOCH: {} is no time", seconds));
+  if (seconds < 0 || seconds > kYear9999)
+    refuse(fmt::format("SOURCE_DATE_EPOCH: {} is not a valid timestamp", seconds));
   return seconds;
 }
 

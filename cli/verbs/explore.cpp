@@ -42,7 +42,8 @@ void export_site(const ExploreFlags& flags) {
   if (mkdir(flags.folder.c_str(), 0777) != 0) {
     if (errno != EEXIST) fail_with_errno(flags.folder, errno);
     if (!flags.force && !is_empty_folder(flags.folder)) {
-      refuse(fmt::format("{}: the folder is not empty (--force replaces the site's files in it)", flags.folder));
+      refuse(
+          fmt::format("{}: the folder is not empty (use --force to overwrite the site's files in it)", flags.folder));
     }
   }
   std::string_view index;

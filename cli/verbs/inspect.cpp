@@ -322,7 +322,7 @@ Verb inspect_verb(Command program) {
       "are ignored, renamed or contradict each other; and what was assumed because the file does not say it. A key "
       "that the file omits has its class's default in transformers 5.16. For a folder, also lists the tables in "
       "model.safetensors.index.json or model.safetensors and warns if they contradict the config. With --engine, also "
-      "shows what that engine would do. An unknown model_type is an error, unless the file has RoPE's keys: then it is "
+      "shows what that engine would do. An unknown model_type is rejected, unless the file has RoPE's keys: then it is "
       "read like most RoPE families and marked as assumed.";
   verb.examples =
       "posenc inspect config.json\n"

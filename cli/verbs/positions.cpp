@@ -291,7 +291,7 @@ Verb positions_verb(Command program) {
       .type_name("N,N,…");
   verb.command.add_option("--lengths", flags->lengths, "lengths of the packed sequences").type_name("N,N,…");
   verb.command.add_option("--grid", flags->grid, "extents of an image or video: H,W or T,H,W").type_name("T,H,W");
-  verb.command.add_flag("--centred", flags->centred, "for --grid: 2i + 1 - N in place of i (patch-rope)");
+  verb.command.add_flag("--centred", flags->centred, "for --grid: 2i + 1 - N instead of i (patch-rope)");
   verb.command
       .add_option("--random", flags->random,
                   "N different positions below L, sorted (randomised positional encodings)")

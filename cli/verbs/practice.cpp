@@ -147,7 +147,7 @@ int run(const PracticeFlags& flags) {
 Verb practice_verb(Command program) {
   Verb verb;
   verb.name = "practice";
-  verb.summary = "practise with questions, cards and generated exercises, with spaced repetition";
+  verb.summary = "practice with questions, flash cards and generated exercises (spaced repetition)";
   verb.usage = "[--kind questions|cards|fill-ins] [--tag TAG] [--count N]";
   verb.details =
       "Asks the items that are due, then new ones. Fill-ins are generated, as many as you like, and a wrong number "

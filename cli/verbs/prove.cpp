@@ -102,13 +102,12 @@ std::string as_text(const std::vector<Proven>& proven, const Subjects& subjects,
   std::string text;
   if (!subjects.are_named) {
     text += properties_table(proven, columns, colour) + "\n";
-    for (
-        const std::string& line : wrap(
-            fmt::format(
-                "Tested over {} positions with seed {}. ✓ holds, ✗ fails, · does not apply, ! contradicts the published "
-                "claim, * trained tables drawn at random. posenc prove SCHEME explains each result.",
-                options.length, options.seed),
-            columns)) {
+    for (const std::string& line :
+         wrap(fmt::format(
+                  "Tested over {} positions with seed {}. ✓ holds, ✗ fails, · does not apply, ! is not as expected "
+                  "of the scheme, * trained tables drawn at random. posenc prove SCHEME explains each result.",
+                  options.length, options.seed),
+              columns)) {
       text += line + "\n";
     }
     return text + "\n" + properties_legend(columns, colour);
@@ -157,13 +156,13 @@ int run(const ProveFlags& flags, const Subjects& subjects) {
 Verb prove_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "prove";
-  verb.summary = "test each scheme's claimed properties numerically";
+  verb.summary = "test each scheme's properties numerically";
   verb.usage = "[SCHEME ...] [--length N] [--json]";
   verb.details =
       "Without SCHEME, prints a table of every property of every scheme. With one or more, explains each result in a "
       "sentence. The fields of a single scheme can be set; the defaults are used otherwise, with 64 features where a "
       "scheme has a width. Trained tables that are not given (--table) are drawn at random from --seed. Bounds "
-      "follow from the number formats; none is fitted. Exits with 1 if a result contradicts the published claim.";
+      "follow from the number formats; none is fitted. Exits with 1 if a result is not as expected of the scheme.";
   verb.examples =
       "posenc prove\n"
       "posenc prove rope alibi\n"

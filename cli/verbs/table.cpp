@@ -266,7 +266,7 @@ Verb table_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   verb.summary = "print or save a scheme's values: one row per position, or for biases per query";
   verb.usage = "SCHEME --positions P [options], or for biases --queries P --keys P";
   verb.details =
-      "Sines and cosines are exact: correctly rounded at every position below 2^53, with the same bytes on every "
+      "Sines and cosines are exact: correctly rounded in f32, f16 and bf16 at every position below 2^53 and bit-identical on every "
       "machine. A table of any length is written in pieces, and the file appears only when it is complete. SCHEME is "
       "a name or JSON, e.g. {\"scheme\":\"sinusoidal\",\"width\":4}.";
   verb.examples =

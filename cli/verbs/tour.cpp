@@ -238,7 +238,8 @@ int run(const TourFlags& flags) {
   const bool exists = lstat(path.c_str(), &status) == 0;
   if (exists && !flags.force && !is_own_page(path)) {
     refuse(fmt::format(
-        "{}: exists and was not written by an earlier tour (--force replaces it, -o names another folder)", path));
+        "{}: exists and was not written by an earlier tour (use --force to overwrite it, or -o for another folder)",
+        path));
   }
   OutputFile page(output_target(path, exists));
   const Report report = make_report();

@@ -66,7 +66,7 @@ export async function copyText(text: string): Promise<void> {
     await navigator.clipboard.writeText(text);
     announce('Copied');
   } catch {
-    announce('Copying was refused by the browser');
+    announce('The browser blocked copying');
   }
 }
 

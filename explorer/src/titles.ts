@@ -13,7 +13,7 @@ export const titles: Title[] = [
   { id: 'decay', short: 'Decay', title: 'Does similarity fall with distance?', goal: 'RoPE, ALiBi and others against distance.' },
   { id: 'context', short: 'Longer context', title: 'How each method rescales frequencies', goal: 'Linear, NTK, YaRN, Llama 3; read your own config.json.' },
   { id: 'exact', short: 'Exactness', title: 'What float32 and bf16 do to the angle', goal: 'Errors from position 1 to 100 million.' },
-  { id: 'check', short: 'Is mine right?', title: 'Identify a convention from two tensors', goal: 'Drop .npy files from before and after.' },
+  { id: 'check', short: 'Check mine', title: 'Identify a convention from two tensors', goal: 'Drop .npy files from before and after.' },
   { id: 'lab', short: 'Lab', title: 'The lab: who extrapolates?', goal: 'Published claims, tested by training small models.' },
   { id: 'practice', short: 'Practice', title: 'Exercises, questions and flash cards', goal: 'Endless exercises; cards when they are due.' },
   { id: 'reference', short: 'Reference', title: 'Every scheme, its formula and fields', goal: 'Search, copy, compare.' },

@@ -17,7 +17,7 @@ namespace posenc {
 ///   within 0.501 ulp in f64, so the bytes are the same on every machine; rows are copied; lines are
 ///   rounded once from double.
 /// Range: |p| < 2^53, on a GPU 0 ≤ p < 2^53; for rows, p ≥ 0 and p + offset < rows.
-/// Throws: Error for a shape, type or position that does not fit; out is then left unchanged.
+/// Throws: Error if a shape, type or position is invalid; `out` is then unmodified.
 void tabulate(TensorView out, const Positions& positions, const Addition& form, const Run& run = {});
 
 /// The cosines and sines of a rotation, including magnitude, sign and growth: both [sequence, pairs] or [batch, sequence,
@@ -37,8 +37,8 @@ void add(TensorView x, const Positions& positions, const Addition& form, const R
 void add(TensorView out, ConstTensorView x, const Positions& positions, const Addition& form, const Run& run = {});
 
 /// The gradient of a learned table: d_table[p + offset, :] += Σ d_out[token at p, :].
-/// Each row's sum is computed in double in the order of the tokens, then added and rounded once, so the result has the
-/// same bytes for any number of threads even if positions repeat.
+/// Each row's sum is computed in double in the order of the tokens, then added and rounded once, so the result is
+/// bit-identical for any number of threads even if positions repeat.
 /// d_table is [rows, width], d_out [..., sequence, width]; offset as in Rows.
 /// Range, Throws: as for tabulate.
 void add_backward(TensorView d_table, ConstTensorView d_out, const Positions& positions, std::int64_t offset = 0,
@@ -52,7 +52,7 @@ template <class View> struct QueryKey { View q, k; };
 /// rotate(view(q, {tokens, heads, features}), Axes::kThd, …). Features outside the rotary dimensions are left unchanged.
 /// f32, f16, bf16: cosines and sines are f32, correctly rounded with the magnitude included (within 1 ulp with growth; the
 /// sums of a mixture are computed in double); the two products and their sum are each rounded to f32, and the result to
-/// x's type. f64: in f64. Rotation::precision selects other types, as some engines use. Same bytes on every machine.
+/// x's type. f64: in f64. Rotation::precision selects other types, as some engines use. Bit-identical on every machine.
 /// If the form differs from head to head, x must have as many heads; a GPU has no kernel for such forms, for summed axes
 /// or for mixtures.
 /// Error: f32, at most 2 ulp of the larger product.
@@ -101,7 +101,7 @@ void rerotate(TensorView x, const Positions& positions, const Rotation& from, co
 /// not need it. out is [heads, queries, keys] or [batch, heads, queries, keys], any strides, f32, f64, f16 or bf16.
 /// Positions.ids may hold one list for all sequences or one per sequence.
 /// Error: slopes and learned maps are computed in double and rounded once to out's type; tables are copied, rounded
-///   once. The same bytes on every backend.
+///   once. Bit-identical on every backend.
 /// Range: |p| < 2^53 (on a GPU and for learned maps, p ≥ 0), and distances that the form was prepared for.
 /// Throws: Error for a shape, type, position or form that does not fit, and for forms that depend on q and k or on gates;
 ///   out is then left unchanged.
@@ -110,7 +110,7 @@ void bias(TensorView out, const Positions& queries, const Positions& keys, const
 /// The gradient of the form's parameters, added to d_parameters; d_out has the shape of `out` above.
 ///   slopes: [heads];  a table: [rows, heads];  a learned map: [n], the concatenation of hidden weights, hidden biases,
 ///   output weights and output biases
-/// Sums are computed in double in the order of batch, queries and keys, then added and rounded once: the same bytes for
+/// Sums are computed in double in the order of batch, queries and keys, then added and rounded once: bit-identical for
 /// any number of threads. On a GPU they are computed in double in another order, which depends only on the shapes. From
 /// here to a scheme's own parameters (KERPLE), see `backward` in its header. Range, Throws: as for bias.
 void bias_backward(TensorView d_parameters, ConstTensorView d_out, const QueryKey<Positions>& positions,

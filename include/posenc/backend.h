@@ -21,7 +21,7 @@ void force_backend(std::string_view name);
 std::string why_absent(std::string_view name);
 
 /// Waits for the work on a GPU's stream. Throws: Error for problems detected on the GPU since the last wait: an id out of
-/// range, a rounding that 128 bits cannot decide, a failure of the GPU.
+/// range, a value too close to a rounding boundary to decide with 128 bits, a failure of the GPU.
 void synchronize(const Run& run = {});
 
 /// The instruction sets that the cpu backend was compiled for and this machine can run, best first.

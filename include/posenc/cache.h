@@ -14,7 +14,7 @@ namespace posenc {
 // A paged cache of keys and values, as attention reads it through a block_table: [pages, heads, page size, features] in
 // any strides (for vLLM's memory layout, swap_axes(view(pool, {pages, page size, heads, features}), 1, 2)). Slot s is
 // token s mod page size of page s / page size. A contiguous cache of n tokens is a single page of n tokens. Everything
-// here works on the host and on a GPU, with the same bytes; all tensors of a call are on one device.
+// here works on the host and on a GPU, with bit-identical results; all tensors of a call are on one device.
 
 /// A vector, span or array of them.
 template <class List, class Slot>
@@ -31,7 +31,7 @@ concept ListOf = std::convertible_to<const List&, std::span<const Slot>>;
 /// require tensors on a GPU.
 struct Slots {
   std::span<const std::int64_t> ids = {};
-  std::span<const std::int32_t> ids_i32 = {};  ///< in place of ids
+  std::span<const std::int32_t> ids_i32 = {};  ///< instead of ids
   Device device = Device::kHost;               ///< where they are
 
   Slots() = default;
@@ -78,7 +78,7 @@ struct NewTokens {
 
 /// A step of a decoder: writes rotated q to q_out, and rotated k and unchanged v to their slots. On a GPU it is a single
 /// kernel, except for f64 together with another type. q and k are rotated as rotate and rotate_into do.
-/// Error: without a norm as rotate, with the same bytes. A norm is computed in f32 (f64 for f64) and not rounded in between;
+/// Error: without a norm as rotate, bit-identical. A norm is computed in f32 (f64 for f64) and not rounded in between;
 ///   on the host its sums are in double. Its factor is within 1e-6 (2e-15) for up to 256 features, and the result differs
 ///   between host and GPU by at most one rounding to its type.
 /// Throws: as rotate_into, and for an epsilon that is negative or not finite; everything is then left unchanged.
@@ -102,7 +102,7 @@ void copy_slots(TensorView cache, const Slots& to, const Slots& from, const Run&
 ///   add up: f16 and bf16 must be shifted by 64 or more at once, or they would decay (docs/guide/engines.md).
 /// Range: |by| < 2^53.
 /// Throws: as rotate; also for float32 angles, which do not shift by a constant (use rerotate), and for a table.
-/// On a GPU: the same bytes.
+/// On a GPU: bit-identical.
 void shift(TensorView x, std::int64_t by, const Rotation& form, const Run& run = {});
 /// The same for the keys in the given slots of a cache, such as those of one sequence.
 /// Throws: as above; also for a slot past the end of the cache, and for a slot that occurs twice.

@@ -70,7 +70,7 @@ double tolerance_of(const Exercise& exercise);
 
 Grade grade(const Exercise& exercise, double typed);
 /// The answer as text: 0.841, .841, 0,841, −0.5, 1e-3, 98,688. A comma before three digits may be a decimal comma or a
-/// thousands separator; whichever reading is right counts.
+/// thousands separator; either reading is accepted if it is correct.
 Grade grade(const Exercise& exercise, std::string_view typed);
 
 /// The right answer, as it should be typed.

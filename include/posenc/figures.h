@@ -41,7 +41,7 @@ struct Series {
   Drawing drawing = Drawing::kLine;
 };
 
-/// A series that oscillates too fast to draw: its range is shaded in place of a misleading line.
+/// A series that oscillates too fast to draw: its range is shaded instead of a misleading line.
 struct Envelope {
   std::string name = {};
   std::vector<double> x = {}, low = {}, high = {};

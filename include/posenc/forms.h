@@ -120,7 +120,7 @@ struct PairPlacement {
 /// Where the pairs of a block are, relative to its first feature.
 PairPlacement placement_of(PairLayout layout, std::int64_t pairs) noexcept;
 
-/// Cosines and sines computed by the caller, in place of frequencies. [rows, pairs]: position p reads row p.
+/// Cosines and sines computed by the caller, instead of frequencies. [rows, pairs]: position p reads row p.
 /// [batch, sequence, pairs]: each token reads its own row, and positions are ignored. cos² + sin² need not be 1.
 struct RotationTable {
   ConstTensorView cosines = {}, sines = {};
@@ -134,7 +134,7 @@ struct Precision {
 };
 
 /// A magnitude that changes with position: pair i of a query is multiplied by e^(rate[i] · (p − centre)), and of a key by
-/// e^(−rate[i] · (p − centre)), so that scores depend only on the distance (xPos). Empty: constant magnitude.
+/// e^(−rate[i] · (p − centre)), so that position enters scores only through the offset (xPos). Empty: constant magnitude.
 struct Growth {
   std::vector<double> rates = {};
   std::int64_t centre = 0;
@@ -238,7 +238,7 @@ struct Temperature {
   std::int64_t length = 8192;
   std::int64_t shift = 0;  ///< Llama 4, Inkling and SSMax: 1; Ministral 3 and Mistral 4: 0
   TemperatureRule rule = TemperatureRule::kSteps;
-  std::vector<double> head_scales = {};  ///< in place of scale: one per head (SSMax)
+  std::vector<double> head_scales = {};  ///< instead of scale: one per head (SSMax)
   bool operator==(const Temperature&) const = default;
 };
 /// The factor at a position of 0 or more. Error: a few ulp of double.
@@ -259,7 +259,7 @@ struct Nothing {
 using Form = OneOf<std::variant<Nothing, Addition, Rotation, Bias>>;
 
 /// Replaces the trained table that the form reads by another one; nothing is recomputed. `key_weights` replaces the
-/// vectors multiplied with keys, if the form has them (DeBERTa), and `value_weights` those added to values; tables passed
+/// vectors dotted with keys, if the form has them (DeBERTa), and `value_weights` those added to values; tables passed
 /// without data stay as they are.
 /// Throws: Error for a form that does not read a table of the caller's, and for a table of a different shape.
 void bind(Addition& form, ConstTensorView weights);

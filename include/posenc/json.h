@@ -53,7 +53,7 @@ struct JsonLimits {
 inline constexpr JsonLimits kConfigJsonLimits = {.bytes = 16'000'000, .values = 1'000'000, .python_numbers = true};
 
 /// Throws: Error "line L, column C: WHAT" for malformed text, repeated keys, invalid UTF-8, too deep or too long.
-/// An integer past 64 bits is an error, unless the limits accept it; 1e400 is an error.
+/// An integer past 64 bits is rejected, unless the limits accept it; so is 1e400.
 Json parse_json(std::string_view text, const JsonLimits& limits = {});
 
 /// Compact with indent 0, otherwise indented. Doubles are written with the fewest digits that read back as the same

@@ -81,7 +81,7 @@ struct Model {
 /// Reads a Hugging Face config.json: the keys of transformers 4 (rope_theta, rope_scaling) and 5 (rope_parameters).
 /// A key that the file omits has its class's default in transformers 5.16 and is listed in `assumed`. An unknown
 /// model_type with the keys of rope (rope_theta, num_attention_heads …) is read as most rope families are, and marked
-/// `is_assumed`; without those keys it is an error, as an unknown rope_type always is.
+/// `is_assumed`; without those keys it is rejected, as an unknown rope_type always is.
 /// Throws: Error that names key, value and rule; as parse_json for text that is not JSON.
 Model read_model(std::string_view config_json);
 

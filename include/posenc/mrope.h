@@ -19,7 +19,7 @@ struct MropePiece {
   /// Positions between consecutive frames. Qwen2-VL: 1; Qwen2.5-VL: tokens_per_second · whole seconds per frame. Qwen3-VL
   /// writes a timestamp before each frame, so each frame is a piece of its own.
   std::int64_t time_step = 1;
-  /// Seconds per frame, in place of time_step: frame t has time position ⌊t · seconds · rate⌋, multiplied in float32 as in
+  /// Seconds per frame, instead of time_step: frame t has time position ⌊t · seconds · rate⌋, multiplied in float32 as in
   /// Qwen-Omni. 0: time_step is used.
   double seconds = 0;
   /// Number of audio tokens of a video (Qwen2.5-Omni's use_audio_in_video): frames and audio alternate, in chunks of

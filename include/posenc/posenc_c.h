@@ -83,7 +83,7 @@ typedef struct {
   const char* table_type; /* round a rotation's cosines and sines to this type, e.g. "bf16"; NULL: no rounding */
   const char* arithmetic; /* round every product and sum of a rotation to this type; NULL: f32, f64 for f64 */
   const posenc_tensor* weights;       /* the trained table of a scheme that has one */
-  const posenc_tensor* key_weights;   /* a second table, multiplied with keys (DeBERTa) */
+  const posenc_tensor* key_weights;   /* a second table, dotted with keys (DeBERTa) */
   const posenc_tensor* value_weights; /* a third table, added to values (Shaw) */
   const posenc_tensor* denominators;  /* i64 or i32, [1] or [axes]: positions are fractions, id / denominator */
 } posenc_prepare_options;
@@ -210,7 +210,7 @@ POSENC_API int posenc_slots_of(const posenc_tensor* out, const posenc_tensor* pa
 
 /* Writes each token of k to its slot in the cache. k is [batch, heads, sequence, features], [heads, sequence, features] or
    [sequence, features]; slots is [batch, sequence]. A rotation rotates tokens by their positions; with a bias, or NULL (for
-   values), they are copied unchanged. An addition is an error. */
+   values), they are copied unchanged. An addition is rejected. */
 POSENC_API int posenc_rotate_into(const posenc_form* form, const posenc_tensor* cache, const posenc_tensor* slots,
                                   const posenc_tensor* k, const posenc_positions* positions, const posenc_run* run);
 
@@ -385,7 +385,7 @@ typedef struct {
 } posenc_layer_inputs;
 
 /* Layer i of a model, counted from 0; `file` holds the contents of a config.json or .gguf file, `size` bytes. A layer that
-   posenc cannot compute is an error. */
+   posenc cannot compute is rejected. */
 POSENC_API int posenc_layer_read(const char* file, size_t size, int64_t i, const posenc_layer_inputs* inputs,
                                  posenc_layer** out);
 /* The layer's position, scale, mask, softcap, sinks and temperature. Copy them and set the fields that change from call to

@@ -28,7 +28,7 @@ struct Positions {
   std::span<const std::int64_t> ids = {};
   int axes = 1;
   Device device = Device::kHost;               ///< where the ids are; ids on a GPU require tensors on a GPU
-  std::span<const std::int32_t> ids_i32 = {};  ///< 32-bit ids in place of ids; for tensors on the host
+  std::span<const std::int32_t> ids_i32 = {};  ///< 32-bit ids instead of ids; for tensors on the host
 };
 
 /// The positions of packed sequences: lengths {3, 2} → 0 1 2 0 1.

@@ -15,7 +15,7 @@ struct PrepareOptions {
   Numerics numerics = Numerics::kExact;  ///< how angles are computed
   Precision precision = {};              ///< the types in which a rotation is computed
   ConstTensorView weights = {};          ///< the caller's trained table, if the scheme has one
-  ConstTensorView key_weights = {};      ///< a second table, multiplied with keys (DeBERTa)
+  ConstTensorView key_weights = {};      ///< a second table, dotted with keys (DeBERTa)
   ConstTensorView value_weights = {};    ///< a third table, added to values (Shaw)
   /// Positions are fractions: id p means exactly p / denominator. One denominator for all axes, or one per axis; empty:
   /// integer positions. Only for schemes with `takes_fractions` (rope, rope-mixed, sinusoidal).
@@ -37,7 +37,7 @@ enum class LengthNeed : std::uint8_t {
   kSequence,   ///< the form depends on the length of the whole sequence (rope's dynamic and longrope scalings)
 };
 
-/// An extent that is taken from the caller's table: the number of features of vectors multiplied with queries and keys.
+/// An extent that is taken from the caller's table: the number of features of vectors dotted with queries and keys.
 inline constexpr std::int64_t kAnyExtent = -1;
 
 /// The shape of the trained table that the caller passes to a scheme (PrepareOptions::weights).
@@ -55,7 +55,7 @@ struct TrainedTable {
   bool operator==(const TrainedTable&) const = default;
 };
 
-/// The table's shape, with `any` in place of kAnyExtent.
+/// The table's shape, with `any` instead of kAnyExtent.
 Extents shape_of(const TrainedTable& table, std::int64_t any = kAnyExtent);
 
 /// Whether the table holds vectors whose number of features the caller's table determines.

@@ -17,11 +17,11 @@ namespace posenc {
 // is half a unit in the last place of a double near 1, A the largest value of the vectors, d their width.
 
 /// A property of a scheme. `rows` are the vectors that it adds or, for rotations, the cosines and sines of a position.
-/// Each property is phrased so that holding is desirable.
+/// Each property is worded so that true is the desirable outcome.
 enum class Property : std::uint8_t {
   kUnique,           ///< no two rows are the same: smallest distance between two, in f32 as they are added; above 0
   kBounded,          ///< no value exceeds the form's amplitude at any position: at most A
-  kConsistent,       ///< a position has the same bytes in every sequence; at most 0 values that differ
+  kConsistent,       ///< a position has bit-identical values in every sequence; at most 0 values that differ
   kAnyLength,        ///< a longer sequence has values as well: the largest supported length
   kLinearShift,      ///< row(p + k) = M_k · row(p), one M_k for all p: largest residual; at most 10·u·A
   kDotByDistance,    ///< row(m)·row(n) is a function of m − n: largest spread at one distance, or from the closed
@@ -51,7 +51,7 @@ const PropertyCard& card_of(Property property) noexcept;
 std::string_view name_of(Property property) noexcept;
 
 enum class Outcome : std::uint8_t { kHolds, kFails, kDoesNotApply };
-/// What the literature claims; kFails: that the property does not hold.
+/// What is expected of a scheme (src/properties/claims.cpp); kFails: that the property does not hold.
 enum class Claim : std::uint8_t { kNone, kHolds, kFails };
 enum class BoundSense : std::uint8_t { kAtMost, kAtLeast, kAbove };
 /// "holds", "fails", "does-not-apply"; "none", "holds", "fails"; "at-most", "at-least", "above".
@@ -79,13 +79,13 @@ struct Finding {
   std::string meaning;       ///< one sentence
   std::vector<Detail> details = {};
 };
-/// Whether the result agrees with the claim: false if a claimed property fails, or a denied one holds.
+/// Whether the result is as expected: false if a property fails that should hold, or holds though it should not.
 bool is_as_claimed(const Finding& finding) noexcept;
 
 struct ProveOptions {
   /// Positions 0 … length − 1. If there are too many to examine, those at both ends are taken.
   std::int64_t length = 1024;
-  std::int64_t seed = 1;  ///< for random tables in place of trained ones, and for tokens, queries and keys
+  std::int64_t seed = 1;  ///< for random tables instead of trained ones, and for tokens, queries and keys
   Numerics numerics = Numerics::kExact;
   /// The trained tables, if there are any (see PrepareOptions); the caller keeps ownership.
   ConstTensorView weights = {}, key_weights = {}, value_weights = {};
@@ -121,7 +121,7 @@ Finding measure(Property property, const Trial& trial);
 std::vector<Finding> prove(const Scheme& scheme, const ProveOptions& options = {});
 
 /// The property that depends on angles, measured with exact angles and with the float32 angles of engines: kRelative for a
-/// rotation, kDotByDistance for waves; empty for schemes without angles. There is no published claim for float32.
+/// rotation, kDotByDistance for waves; empty for schemes without angles. Nothing is expected of float32.
 std::vector<Finding> compare_numerics(const Scheme& scheme, const ProveOptions& options = {});
 
 /// The work that a scheme adds for one token in one head: counted from its form, not timed. Tables that depend only on

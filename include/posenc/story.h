@@ -124,8 +124,8 @@ struct StoryOptions {
   // Options of the sinusoids, for stories that take them (frank-and-alex).
   std::optional<double> base = {};         ///< of the frequencies
   std::optional<std::int64_t> width = {};  ///< number of features: the first ones of the story's
-  bool concatenated = false;               ///< [X P] in place of X + P
-  std::optional<int> digits = {};          ///< decimals, in place of the story's own choice
+  bool concatenated = false;               ///< [X P] instead of X + P
+  std::optional<int> digits = {};          ///< decimals, instead of the story's own choice
   /// Calls a function that raises Error and returns the message, because the library itself does not catch exceptions.
   /// Unset: the story omits the message.
   std::function<std::string(const std::function<void()>&)> message_of = {};

@@ -19,7 +19,7 @@ enum class Device : std::uint8_t { kHost, kCuda };
 /// "host", "cuda".
 std::string_view name_of(Device device) noexcept;
 
-/// A thread pool provided by the caller, used in place of the library's own threads.
+/// A thread pool provided by the caller, used instead of the library's own threads.
 struct Pool {
   /// Calls item(data, i) for every i from 0 to count − 1, in any order, on at most Run::threads threads at once (the
   /// calling one may be among them), and returns when all are done.

@@ -8,7 +8,7 @@
 
 namespace posenc {
 
-/// A number to fill in: an exercise with fixed variables, and a short label in place of its prompt.
+/// A number to fill in: an exercise with fixed variables, and a short label instead of its prompt.
 struct WalkthroughBlank {
   std::string label;  ///< "d0 = sin(1 / 1)"
   Exercise exercise;

@@ -1,4 +1,4 @@
-"""Every way a Transformer knows word order: exact, fast, explained.
+"""Positional encodings for Transformers: exact, fast, explained.
 
     rope = posenc.Rope(dims=128, base=5e5, scaling=posenc.Llama3Scaling(factor=8))
     posenc.rotate(q, posenc.prepare(rope), first=4096)      # numpy, torch, cupy: any array, in place

@@ -22,9 +22,9 @@ def rotate(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, order:
       axis of form.axes coordinates if there are several.
     order: the axes of x as they are in memory; "bshd" is what torch's projections give.
     dtype: "bf16" if x is a numpy array of uint16 that holds bfloat16.
-    Error: f32, at most 2 ulp of the larger product. The same bytes on every machine.
+    Error: f32, at most 2 ulp of the larger product. Bit-identical on every machine.
     Range: positions |p| < 2^53 (on a GPU 0 ≤ p), or rows of the form's table; fractions: prepare(…, denominators=…).
-    Throws: Error for a shape, type, position or form that does not fit; x is then left unchanged.
+    Raises: Error for a shape, type, position or form that does not fit; x is then left unchanged.
     """
     if type(form) is not Form:  # quicker than a call; a subclass passes it
         handle_of(form, "rotate")
@@ -43,7 +43,7 @@ def rotate(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, order:
 def rotate_backward(d_out: Any, form: Form, *, first: int = 0, ids: Ids | None = None, order: Order = "bhsd") -> Any:
     """The gradient of rotate, in place: rotates d_out (or a pair of them) back, keeping the magnitude.
 
-    Range, Throws: as rotate.
+    Range, Raises: as rotate.
     """
     q, k = d_out if type(d_out) is tuple else (d_out, None)
     _posenc.rotate_backward(handle_of(form, "rotate_backward"), q, k, first if ids is None else ids_of(ids), form._axes, order)
@@ -55,7 +55,7 @@ def rerotate(x: Any, before: Form, after: Form, *, first: int = 0, ids: Ids | No
     """Turns cached keys that `before` rotated into those that `after` would have rotated; in place.
 
     Error: with exact angles one rotation by their difference.
-    Throws: Error if the two do not rotate the same features.
+    Raises: Error if the two do not rotate the same features.
     """
     _posenc.rerotate(handle_of(before, "rerotate"), handle_of(after, "rerotate"), x, first if ids is None else ids_of(ids),
                      before._axes, order, 0 if dtype is None else flags_of(dtype))
@@ -69,7 +69,7 @@ def shift(keys: Any, form: Form, by: int, *, slots: Ids | None = None, order: Or
     In place; for every scaling, magnitude and layout.
     slots: of a pool of pages, [pages, heads, page size, features], only the keys in these slots; None: all of `keys`.
     Error: one rotation by a constant, and one more rounding.
-    Throws: Error for float32 angles (use rerotate), for a table, for a slot past the pool or given twice, and as
+    Raises: Error for float32 angles (use rerotate), for a table, for a slot past the pool or given twice, and as
     rotate.
     """
     _posenc.shift(handle_of(form, "shift"), keys, ids_of(slots), by, order, 0 if dtype is None else flags_of(dtype))
@@ -82,7 +82,7 @@ def add(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, out: Any 
     x: [..., sequence, width].
     Error: waves are correctly rounded to f32, f16 and bf16; the sum is rounded once.
     Range: positions |p| < 2^53 (on a GPU 0 ≤ p); for a learned table, its rows.
-    Throws: Error for a shape, type, position or form that does not fit; x is then left unchanged.
+    Raises: Error for a shape, type, position or form that does not fit; x is then left unchanged.
     """
     if out is None:
         out = x
@@ -95,7 +95,7 @@ def add_backward(d_table: Any, d_out: Array, *, first: int = 0, ids: Ids | None 
     """The gradient of a learned table: d_table[p + offset] += Σ d_out[token at p]; in place.
 
     Error: each row is summed in double in the order of the tokens and rounded once.
-    Throws: Error for a position that is not a row of the table.
+    Raises: Error for a position that is not a row of the table.
     """
     _posenc.add_backward(d_table, d_out, first if ids is None else ids_of(ids), 1, offset)
     return d_table
@@ -108,8 +108,8 @@ def tabulate(form: Form, *, first: int = 0, count: int | None = None, ids: Ids |
     first, count: positions first … first + count − 1; or ids, one for each row (with form.axes coordinates each).
     like: an array whose library and device the result uses; None: numpy. "bf16" in numpy is uint16.
     out: arrays to write to instead: one, or (cosines, sines).
-    Error: correctly rounded to f32, f16 and bf16; within 0.501 ulp in f64. The same bytes on every machine.
-    Throws: Error for a form that is neither, and for a type or position that does not fit.
+    Error: correctly rounded to f32, f16 and bf16; within 0.501 ulp in f64. Bit-identical on every machine.
+    Raises: Error for a form that is neither, and for a type or position that does not fit.
     """
     handle = handle_of(form, "tabulate")
     where = first if ids is None else ids_of(ids)
@@ -134,8 +134,8 @@ def bias(form: Form, queries: Any, keys: Any, *, dtype: DType = "f32", like: Any
     """What the form adds to every attention score: [heads, queries, keys].
 
     queries, keys: how many there are (positions 0, 1, 2 …), or the position of each.
-    Error: computed in double and rounded once. The same bytes on every backend.
-    Throws: Error for a form that is not a bias, and for vectors by distance, which need q and k.
+    Error: computed in double and rounded once. Bit-identical on every backend.
+    Raises: Error for a form that is not a bias, and for vectors by distance, which need q and k.
     """
     handle = handle_of(form, "bias")
     of_queries, many_queries = _counted(queries, form)

@@ -3,7 +3,7 @@
 A pool is [pages, heads, page size, features] (order "bhsd"), or [pages, page size, heads, features] as vLLM's ("bshd"), in
 any strides; f32, f64, f16 or bf16, independent of the type of the tokens. Slot s is token s mod page size of page s // page
 size, and a negative slot skips its token. A plain cache of n tokens is one page of n. Everything is written in place; an array
-for which that is not possible is an error.
+for which that is not possible is rejected.
 A cache may be on a GPU, with the tokens. Its slots are then on the host, or on the GPU (int64 or int32, such as vLLM's
 slot_mapping): there the token of a slot past the end of the cache is skipped, and the next synchronize() throws an Error; a
 slot that occurs twice is not detected.
@@ -32,7 +32,7 @@ def _slots(slots: Any, verb: str, name: str) -> Any:
 def slots_of(pages: Ids, page_size: int, first: int, count: int) -> Any:
     """The slots of tokens first … first + count − 1 of a sequence with these pages: its row of a block table.
 
-    Throws: Error for a negative first or count, a page size below 1, and tokens past the pages or in a negative page.
+    Raises: Error for a negative first or count, a page size below 1, and tokens past the pages or in a negative page.
     """
     if count < 0:
         raise _posenc.Error(f"slots_of: first and count must be 0 or more but are {first} and {count}")
@@ -52,7 +52,7 @@ def rotate_into(cache: Any, slots: Ids, k: Array, form: Form | None, *, first: i
     first, ids: positions of the tokens, as in rotate.
     cache_order: the axes of the pool; None: heads in the same place as in k.
     dtype: "bf16" if numpy arrays of uint16 hold bfloat16.
-    Error, Range: as rotate. Throws: Error for a shape, type, slot, position or form that does not fit, and for two tokens
+    Error, Range: as rotate. Raises: Error for a shape, type, slot, position or form that does not fit, and for two tokens
     in one slot; the cache is then left unchanged.
     """
     _posenc.rotate_into(None if form is None else handle_of(form, "rotate_into"), cache, _slots(slots, "rotate_into", "slots"),
@@ -80,8 +80,8 @@ def append(k_cache: Any, v_cache: Any, slots: Ids, q: Array | None, k: Array, v:
     q_norm, k_norm: weights of an RMS norm that is applied before the rotation, x / √(mean(x²) + eps) · (weight + norm_offset):
       [features] for each head (Qwen 3; Gemma 3 with norm_offset=1), [heads, features] for all heads of a token (OLMo 2).
     Everything else as in rotate_into.
-    Error: as rotate, with the same bytes on host and GPU; a norm is computed in f32 (f64 for f64).
-    Throws: as rotate_into; everything is then left unchanged.
+    Error: as rotate, bit-identical on host and GPU; a norm is computed in f32 (f64 for f64).
+    Raises: as rotate_into; everything is then left unchanged.
     """
     if out is None:
         out = q
@@ -97,7 +97,7 @@ def copy_slots(cache: Any, to: Ids, from_: Ids, *, order: CacheOrder = "bhsd", d
 
     For a fork that gets its own page, and for tokens that close a gap; `shift` then gives keys their new positions. If
     either slot is negative, the copy is skipped.
-    Throws: Error for lists of different lengths, a slot past the cache, and two tokens in one slot; the cache is then
+    Raises: Error for lists of different lengths, a slot past the cache, and two tokens in one slot; the cache is then
     left unchanged.
     """
     _posenc.copy_slots(cache, ids_of(to), ids_of(from_), order, 0 if dtype is None else flags_of(dtype))

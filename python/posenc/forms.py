@@ -127,7 +127,7 @@ class Form:
 
 
 def handle_of(form: Form, verb: str) -> Any:
-    """The form's handle in the extension. Throws: TypeError for anything that is not a form."""
+    """The form's handle in the extension. Raises: TypeError for anything that is not a form."""
     if isinstance(form, Form):
         return form._handle
     raise TypeError(f"{verb}: form must be what prepare() returns but is of type {type(form).__name__}"
@@ -149,11 +149,11 @@ def prepare(scheme: Scheme | str, *, length: int = 0, numerics: Numerics = "exac
     length: tokens in the sequence, for schemes that depend on it (dynamic NTK, LongRoPE, KERPLE).
     numerics: "exact", or the float32 angles that models were trained with: "hf-f32", "ggml-f32".
     table_type, arithmetic: the types in which an engine rotates; None: f32, f64 for f64.
-    weights, key_weights, value_weights: the trained table, if the scheme has one, the one multiplied with keys (DeBERTa) and the
+    weights, key_weights, value_weights: the trained table, if the scheme has one, the one dotted with keys (DeBERTa) and the
       one added to values (Shaw). The form reads them in place.
     denominators: positions are fractions, id / denominator, exactly: one for all axes or one for each (rope, sinusoidal).
     Without weights the result is cached by value: calling it again costs nothing.
-    Throws: Error with scheme, field, value and rule.
+    Raises: Error with scheme, field, value and rule.
     """
     text = scheme.to_json() if isinstance(scheme, Scheme) else scheme_from(scheme).to_json()
     if weights is None and key_weights is None and value_weights is None and denominators is None:

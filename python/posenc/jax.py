@@ -1,4 +1,4 @@
-"""posenc for jax, whose arrays are values: every function returns a new array, on the device of the one it was given.
+"""posenc for JAX, whose arrays are immutable: every function returns a new array, on the device of the one it was given.
 
 The numbers are computed on the host: an array there is read in place, one on a GPU is copied. jax.grad differentiates
 rotate, add and attention; inside jax.jit they are callbacks to the host, one for each call. Arrays of several devices and
@@ -22,7 +22,7 @@ from .forms import Form, handle_of
 
 
 def _bits(x: Any) -> tuple[Any, str | None]:
-    """x as numpy reads it, without a copy where it is on the host; bfloat16 as its bits, which numpy has no type for."""
+    """x as numpy reads it, without a copy if it is on the host; bfloat16 as its bits, which numpy has no type for."""
     found = numpy.asarray(x)
     return (found.view(numpy.uint16), "bf16") if found.dtype == jnp.bfloat16 else (found, None)
 

@@ -104,9 +104,9 @@ class Model:
         return [group for group in meant if group["layers"] is None or index in _layers(group["layers"])]
 
     def group_of(self, index: int, part: str | None = None) -> Mapping[str, Any]:
-        """The group of a layer, in "encoder", "decoder", "vision" … where several parts have it.
+        """The group of a layer, in "encoder", "decoder", "vision" … if several parts have it.
 
-        Throws: Error where the model has no such layer, or several.
+        Raises: Error if the model has no such layer, or several.
         """
         found = self._groups_of(index, part) if index >= 0 else []
         if len(found) == 1:
@@ -190,7 +190,8 @@ def read_model(source: ModelSource) -> Model:
 
     source: the path of a config.json, of a folder that holds one, or of a .gguf file; JSON text; a dict; the config of
       a transformers model.
-    Throws: Error that names key, value and rule; an unknown model_type is an error, never a guess.
+    An unknown model_type with the usual keys of RoPE is read as most families are; `data["is_assumed"]` is then true.
+    Raises: Error that names key, value and rule; also for an unknown model_type without those keys.
     """
     if isinstance(source, Model):
         return source
@@ -210,11 +211,11 @@ def layer(model: ModelSource | Model, index: int = 0, *, part: str | None = None
         posenc.attention(q, k, v, layer.form, **layer.options)
 
     model: as read_model takes it, or a Model. index: counted from 0 in its part.
-    part: "encoder", "decoder", or another part's name ("vision"): needed where several parts have the layer.
+    part: "encoder", "decoder", or another part's name ("vision"): required if several parts have the layer.
     length: of the sequence, for schemes that depend on it. numerics, weights, key_weights, value_weights: as in prepare.
-    sinks: [heads], the trained logits of a layer that has sinks (gpt-oss). causal: where the files do not say it.
-    Throws: Error for a layer that the model does not have or that several parts have, a scheme that is not computed, sinks
-    or tables that are missing, and where the files do not say whether attention is causal.
+    sinks: [heads], the trained logits of a layer that has sinks (gpt-oss). causal: required if the config does not specify it.
+    Raises: Error for a layer that the model does not have or that several parts have, a scheme that is not computed, sinks
+    or tables that are missing, and if the files do not specify whether attention is causal.
     """
     config = model.config if isinstance(model, Model) else _bytes_of(model)
     form, addition, given, first, notes = _posenc.layer(
@@ -329,11 +330,11 @@ def check(before: Array, after: Array, scheme: Scheme | str | None = None, *, mo
 
     before, after: vectors [..., sequence, features] before and after a rotation or an addition; or scores
       [..., heads, queries, keys] before and after a bias. Tensors on a GPU are copied to the host.
-    scheme, or model with layer (and part, where several have it): what is expected. The float32 angles of Hugging Face and ggml count as right.
+    scheme, or model with layer (and part, if several have it): what is expected. The float32 angles of Hugging Face and ggml count as right.
     first, ids: positions of the tokens (of the queries, for a bias); keys: those of the keys.
     tolerance: relative to the norm of a pair or an element; 0: by type (f32 2e-6).
     length: tokens in the whole sequence, for scalings that depend on it (dynamic, longrope); 0: up to the last position.
-    Throws: Error for shapes, types, positions and schemes that do not fit.
+    Raises: Error for shapes, types, positions and schemes that do not fit.
     """
     if (scheme is None) == (model is None):
         raise TypeError("check: pass a scheme, or model= with layer=")
@@ -363,8 +364,8 @@ def diagnose(before: Array, after: Array, *, ids: Ids | None = None, axes: int =
              dtype: DType | None = None) -> Diagnosis:
     """Finds the convention, or the bug, that made `after` from `before`: shapes as in check.
 
-    ids: the position of each token where it is known; else consecutive, from a position to be found.
-    Throws: Error for shapes that differ, integers, and positions that do not fit.
+    ids: the position of each token, if known; else consecutive, from a position to be found.
+    Raises: Error for shapes that differ, integers, and positions that do not fit.
     """
     text = _posenc.diagnose(_on_host(before), _on_host(after), ids_of(ids), axes, 0 if dtype is None else flags_of(dtype), order)
     return Diagnosis(json.loads(text))

@@ -1,4 +1,4 @@
-"""Attention made ready for many calls, such as the steps of a decoder."""
+"""Attention prepared once and called many times, e.g. for each decoding step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class AttentionPlan:
-    """What plan_attention returns: call it with q, k and v. It owns a workspace, so that a call allocates nothing.
+    """What plan_attention returns: call it with q, k and v. It owns its workspace, so a call allocates only its result.
 
     Threads may share a plan; while one has the workspace, calls of others allocate their own.
     """
@@ -28,7 +28,7 @@ class AttentionPlan:
     def __call__(self, q: Array, k: Array, v: Array, out: Any = None) -> Any:
         """attention with the plan's options, over lengths, pages and ids as they are now; returns `out`.
 
-        Throws: as attention, and for shapes and types other than the plan's.
+        Raises: as attention, and for shapes and types other than the plan's.
         """
         if out is None:
             out = empty_like(q, (*shape_of(q)[:-1], shape_of(v)[-1]))

@@ -1,4 +1,4 @@
-"""Figures as SVG for notebooks and files. The numbers are the library's, those of `posenc plot`; only the ink is ours."""
+"""Figures as SVG for notebooks and files. The numbers are the library's, those of `posenc plot`; rendered here as SVG."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plot(kind: Kind, *schemes: Scheme | str, zoom: tuple[int, int] | None = None
     kind: waves, heatmap, fingerprint, phasors, dots, similarity, decay, bias, scaling, error, query-factor, grid or ids; without schemes, the kind's own.
     zoom: positions (for decay, distances) from … to. at, shift: the position of fingerprint and phasors. features:
       columns of a table. trained, factor: for scaling. lines: for bias, lines against distance.
-    Throws: Error for an unknown kind, and for schemes that it cannot show.
+    Raises: Error for an unknown kind, and for schemes that it cannot show.
     """
     request: dict[str, Any] = {"numerics": numerics, "length": length, "factor": float(factor), "lines": lines}
     if schemes:

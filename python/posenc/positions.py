@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _integers(shape: Sequence[int]) -> Any:
-    """int64 of this shape: numpy's where numpy is installed, else a memoryview."""
+    """int64 of this shape: numpy's if numpy is installed, else a memoryview."""
     try:
         import numpy
     except ImportError:
@@ -24,7 +24,7 @@ def _integers(shape: Sequence[int]) -> Any:
 
 
 def packed_positions(lengths: Sequence[int]) -> Any:
-    """Packed sequences: lengths (3, 2) → 0 1 2 0 1. Throws: Error for a negative length."""
+    """Packed sequences: lengths (3, 2) → 0 1 2 0 1. Raises: Error for a negative length."""
     values = ids_of(lengths)
     out = _integers((max(0, sum(values)),))
     _posenc.packed_positions(out, values)
@@ -32,7 +32,7 @@ def packed_positions(lengths: Sequence[int]) -> Any:
 
 
 def grid_positions(extents: Sequence[int]) -> Any:
-    """A grid in row-major order: extents (2, 3) → [[0 0 0 1 1 1], [0 1 2 0 1 2]]. Throws: Error for a negative extent."""
+    """A grid in row-major order: extents (2, 3) → [[0 0 0 1 1 1], [0 1 2 0 1 2]]. Raises: Error for a negative extent."""
     values = ids_of(extents)
     out = _integers((len(values), max(0, prod(values))))
     _posenc.grid_positions(out, values)

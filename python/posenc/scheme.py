@@ -24,7 +24,7 @@ def _data(value: Any) -> dict[str, Any]:
 
 
 class Scheme:
-    """A way to tell a Transformer where its tokens are."""
+    """Base class of all positional-encoding schemes."""
 
     name: ClassVar[str]
     family: ClassVar[str]
@@ -57,14 +57,14 @@ class Scheme:
 
 
 class Scaling:
-    """A way to stretch RoPE beyond the length that a model was trained with."""
+    """Base class of the scalings, which extend RoPE beyond the trained length."""
 
     name: ClassVar[str]
     formula: ClassVar[str]
 
 
 def scheme(name_or_json: str | Mapping[str, Any]) -> Scheme:
-    """The scheme of this name with default fields, or that of a JSON text. Throws: Error as the library says it."""
+    """The scheme of this name with default fields, or that of a JSON text. Raises: Error as the library says it."""
     import json
 
     from .schemes import SCALINGS, SCHEMES

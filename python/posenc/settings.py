@@ -17,7 +17,7 @@ def threads() -> int:
 
 
 def set_threads(count: int) -> None:
-    """Sets it for the whole process; 0 takes it back. Results never depend on it."""
+    """Sets it for the whole process; 0 restores the default. Results never depend on it."""
     _posenc.set_threads(count)
 
 
@@ -34,7 +34,7 @@ def backends() -> dict[str, str]:
 
 
 def force_backend(name: str) -> None:
-    """Uses this backend from now on, in the whole process; "" takes that back."""
+    """Uses this backend from now on, in the whole process; "" restores the default."""
     _posenc.force_backend(name)
 
 
@@ -56,7 +56,7 @@ def use(*, threads: int | None = None, backend: str | None = None) -> Iterator[N
 
 
 def synchronize(stream: int = 0) -> None:
-    """Waits for the work on a GPU's stream. Throws: Error for what only the GPU could find out."""
+    """Waits for the work on a GPU's stream. Raises Error for problems detected on the GPU."""
     _posenc.synchronize(stream)
 
 

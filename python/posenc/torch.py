@@ -383,7 +383,7 @@ class RotaryEmbedding(torch.nn.Module):
 
 
 def _rotary_schemes(config: Any, layer_type: str | None, mix_axes: bool) -> dict[Any, Scheme]:
-    """The rotations of a config by layer type; sections are for those who apply the cosines, or mixed here."""
+    """The config's rotations by layer type; M-RoPE sections are either merged here or left to the caller."""
     from dataclasses import replace
 
     from .models import read_model

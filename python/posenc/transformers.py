@@ -22,9 +22,10 @@ def use(model: Any, *, attention: bool = True, rotary: Literal["exact", "hf-f32"
     rotary: "exact" replaces every rotary embedding by one with correctly rounded cosines and sines, "hf-f32" by one with
       the float32 angles that transformers itself uses; None: unchanged. (A vision tower's own angles are unchanged too.)
     attention: registers posenc's attention and its masks, and switches the model to it.
-    Softcap, sinks, windows, padding, packed sequences and any other mask are kept. What posenc does not support there (dropout, a
-    learned T5 bias, rotary embeddings that are not cosines and sines, a model such as BLOOM that computes attention
-    itself) raises an error: nothing is silently dropped.
+    Softcap, sinks, windows, padding, packed sequences and any other mask are kept. T5's bias is kept as well, but has no
+    gradient here: under torch.no_grad() T5 works, training it raises. So does everything else that posenc does not support
+    there (dropout, rotary embeddings that are not cosines and sines, a model such as BLOOM that computes attention itself):
+    nothing is silently dropped.
     """
     if attention:
         _refuse_own_attention(model)

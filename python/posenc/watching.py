@@ -1,4 +1,4 @@
-"""Whether a running model rotates as its config says: one forward pass, a verdict for every layer."""
+"""Checks whether a running model applies RoPE as its config specifies: one forward pass, a verdict for every layer."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def watch(model: Any, *inputs: Any, config: ModelSource | Model | None = None, p
     config: a config, its path, or a dict; None: model.config.
     positions: the positions that the tokens have; None: consecutive from the model's first.
     A layer that differs comes with the first difference, the convention that was applied, and what to change.
-    Throws: Error if the model's config is not known, TypeError if the model has no rotation to check.
+    Raises: Error if the model's config is not known, TypeError if the model has no rotation to check.
     """
     import torch
 

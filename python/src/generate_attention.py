@@ -39,7 +39,7 @@ def attention(
       same place as in q. With `packed` (the number of queries of each sequence), order="thd" for [tokens, heads, features].
     dtype: "bf16" if numpy arrays of uint16 hold bfloat16; q may be f32 with a cache of f16 or bf16.
     Error: f32, at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias stay below 16.
-    Throws: Error for a shape, type, length, position or form that does not fit; out is then left unchanged.
+    Raises: Error if a shape, type, length, position or form is invalid; out is then unmodified.
     """
     return call_attention(out, q, k, v, form, {values}, order, cache_order, dtype)
 '''
@@ -57,7 +57,7 @@ def attention_backward(
     wanted: which of "q", "k", "v", "position_queries" and "log_gates" are computed. d_parameters: added to, if the form is
       a learned bias, in the shape of bias_backward. d_sinks: added to, [heads]. d_query_vectors, d_key_vectors, d_value_vectors,
       d_query_offsets: added to, if the form has vectors by distance, in the shape of their tables.
-    Throws: as attention, and for a gradient that the position does not have.
+    Raises: as attention, and for a gradient that the position does not have.
     """
     return backward_of(d_out, q, k, v, out, logsumexp, form, {values}, order, wanted, (
         d_parameters, d_sinks, d_query_vectors, d_key_vectors, d_value_vectors, d_query_offsets))
@@ -74,8 +74,8 @@ def plan_attention(
     threads: of each call; 0: as many as calls have now.
     The plan keeps the arrays of the options and reads them at each call: a decoder changes key_lengths, block_table and
     ids in place. They are contiguous int64, block_table int32; lists are refused, for the plan could not see them change.
-    With f32, f16 and bf16, and without weights, a call allocates nothing but `out`, where that is not given.
-    Throws: as attention, and for packed queries over pages.
+    With f32, f16 and bf16, and without weights, a call allocates nothing but `out`, if that is not given.
+    Raises: as attention, and for packed queries over pages.
     """
     return make_plan(q, k, v, form, {given}, {values}, order, cache_order, threads, dtype)
 

@@ -134,6 +134,15 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "int"):
             posenc.read_model(3)
 
+    def test_an_unknown_model_type(self):
+        """With the keys of RoPE it is an assumption, and says so; without them an error. The docstring says the same."""
+        unknown = {**LLAMA, "model_type": "not_yet_known"}
+        self.assertTrue(posenc.read_model(unknown).data["is_assumed"])
+        self.assertFalse(posenc.read_model(LLAMA).data["is_assumed"])
+        with self.assertRaisesRegex(posenc.Error, "not_yet_known.* is unknown"):
+            posenc.read_model({"model_type": "not_yet_known"})
+        self.assertIn('data["is_assumed"]', posenc.read_model.__doc__)
+
     def test_engines(self):
         found = posenc.compare_engines(LLAMA, engines=("hf", "vllm"), length=64)
         self.assertTrue(found)

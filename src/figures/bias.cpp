@@ -93,7 +93,7 @@ Figure bias_figure(const Request& request) {
   if (!bias.note.empty()) notes.push_back(bias.note);
   if (!bias.is_numbered() && limits.most == 0 && limits.least < kDeepestColour * 1.25) {
     limits.least = kDeepestColour;
-    notes.emplace_back("All below −8 has the darkest colour: e^−8 of a weight is 0.03 %.");
+    notes.emplace_back("All below −8 has the darkest colour: e^−8 of a weight is 0.03%.");
   }
   const Axis axis = {.least = centres.front() - step / 2, .most = centres.back() + step / 2};
   for (std::size_t i = 0; i < heads.size(); ++i) {

@@ -122,7 +122,7 @@ std::string type_note(const Request& request) {
   return request.type == DataType::kF64 ? "" : fmt::format("; rounded to {}", name_of(request.type));
 }
 std::string random_note(const Vectors& vectors) {
-  return vectors.is_random ? " The table has random numbers in place of trained ones." : "";
+  return vectors.is_random ? " The table has random numbers instead of trained ones." : "";
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ std::vector<Map> resized_maps(const Request& request, const Resized& scheme, std
       raise("grid: the table is too large for an example; give --weights");
     example = example_table(scheme);
     weights = view(static_cast<const double*>(example.data()), shape);
-    note = "An example in place of a trained table.";
+    note = "An example instead of a trained table.";
   }
   const Form resized = prepare(scheme, {.weights = weights});
   const Form trained = Addition{scheme.width, Rows{weights, 0}};

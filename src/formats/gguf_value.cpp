@@ -20,7 +20,7 @@ std::uint64_t least_bytes(GgufType type) { return kLeastBytes[static_cast<std::s
 GgufType take_type(ByteReader& reader) {
   const std::uint64_t at = reader.offset();
   const std::uint32_t type = reader.u32("the type of a value");
-  if (type >= kTypes) raise_at(at, fmt::format("value type {} is unknown (0 to {} are)", type, kTypes - 1));
+  if (type >= kTypes) raise_at(at, fmt::format("unknown value type {} (known: 0 to {})", type, kTypes - 1));
   return static_cast<GgufType>(type);
 }
 

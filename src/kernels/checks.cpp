@@ -122,8 +122,8 @@ void check_writable(std::string_view verb, std::string_view what, const TensorVi
     }
   }
   if (meets_itself(view)) {
-    raise(fmt::format("{}: {} cannot be written: with shape {} and strides {} two elements share a place", verb, what,
-                      to_string(view.shape), to_string(view.strides)));
+    raise(fmt::format("{}: {} is not writable: with shape {} and strides {}, two elements share an address", verb,
+                      what, to_string(view.shape), to_string(view.strides)));
   }
 }
 
@@ -149,7 +149,7 @@ void check_same_shape(std::string_view verb, const TensorView& out, const ConstT
 
 void check_same_or_apart(std::string_view verb, const TensorView& out, const ConstTensorView& x) {
   if (count_of(x.shape) == 0 || (out.data == x.data && out.strides == x.strides && out.type == x.type)) return;
-  if (do_overlap(out, x)) raise(fmt::format("{}: out overlaps x without being x", verb));
+  if (do_overlap(out, x)) raise(fmt::format("{}: out must either be x or not overlap it", verb));
 }
 
 Site site_of(std::string_view verb, std::initializer_list<ConstTensorView> views, const Positions& positions,

@@ -1,5 +1,5 @@
-// Which properties the literature claims for which scheme, in one table. A scheme is identified by the kind of its
-// form, or by its name if schemes of one kind differ.
+// Which properties are expected of which scheme, in one table: from its formula, from its paper or, for our bad ideas,
+// from why they are bad. A scheme is identified by the kind of its form, or by its name if schemes of one kind differ.
 
 #include <algorithm>
 #include <array>
@@ -30,7 +30,7 @@ std::string_view kind_of(const Form& form) {
                     form);
 }
 
-// Conditions under which a claim is made.
+// Conditions under which something is expected.
 bool always(const Trial&) { return true; }
 // Sines without cosines neither rotate nor have a sum of cosines; float32 angles are inexact.
 bool of_whole_exact_pairs(const Trial& trial) {
@@ -203,7 +203,7 @@ constexpr std::array kClaims = {
 }  // namespace
 
 Claim claim_of(Property property, const Trial& trial) {
-  if (!trial.scheme) return kOpen;  // a caller's own form has no published claims
+  if (!trial.scheme) return kOpen;  // nothing is expected of a caller's own form
   const std::string_view name = name_of(*trial.scheme), kind = kind_of(trial.form);
   for (const Claimed& claimed : kClaims) {
     if (claimed.property != property || (claimed.who != name && claimed.who != kind)) continue;

@@ -25,7 +25,7 @@ constexpr std::array<PropertyCard, 13> kCards = {{
      "spread over all pairs at one distance"},
     {Property::kMonotone, "monotone", "monotone", "monotone: a closer position never scores lower",
      "largest gain of a farther position over a closer one"},
-    {Property::kRelative, "relative", "relative", "the score of query and key depends only on m - n",
+    {Property::kRelative, "relative", "relative", "position enters the score of query and key only as m - n",
      "spread of scores at one distance, |q| = |k| = 1"},
     {Property::kSeesOrder, "sees-order", "order", "attention sees word order",
      "largest difference between Att(ΠX) and Π Att(X)"},

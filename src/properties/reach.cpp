@@ -165,9 +165,9 @@ Finding same_bytes(const Trial& trial) {
   finding.details = {{"differ_by_place", static_cast<double>(found.by_place)},
                      {"differ_by_length", static_cast<double>(found.by_length)}};
   if (finding.outcome == Outcome::kHolds) {
-    finding.meaning = fmt::format(
-        "{} values have the same bytes in every order, alone or in a batch, and at every sequence length.",
-        found.compared);
+    finding.meaning =
+        fmt::format("{} values are bit-identical in every order, alone or in a batch, and at every sequence length.",
+                    found.compared);
   } else if (found.by_place == 0) {
     finding.meaning = fmt::format("{} of {} values change with the sequence length: cached keys become invalid.",
                                   differ, found.compared);
@@ -196,7 +196,7 @@ Finding any_length(const Trial& trial) {
   } else if (now == kPositionLimit) {
     finding.meaning = "Defined at every position below 2^53. Whether a model works there is a separate question.";
   } else {
-    finding.meaning = fmt::format("Supports {} positions; position {} is an error.", now, now);
+    finding.meaning = fmt::format("Supports {} positions; position {} is rejected.", now, now);
   }
   return finding;
 }

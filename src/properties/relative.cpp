@@ -121,8 +121,9 @@ Finding relative_in_sequence(const Trial& trial) {
           ? fmt::format(
                 "Scores at distance {} differ by up to {:.2g}: they depend on the tokens between key and query.",
                 std::abs(spreads.offset.front()), spreads.worst)
-          : fmt::format("Over {} pairs of {} tokens, the score depends only on m - n, within {:.2g}.", spreads.pairs,
-                        sample.count, spreads.worst);
+          : fmt::format(
+                "Over {} pairs of {} tokens, the score of one query and one key depends only on m - n, within {:.2g}.",
+                spreads.pairs, sample.count, spreads.worst);
   return finding;
 }
 
@@ -152,11 +153,12 @@ Finding relative_scores(const Trial& trial) {
   } else if (std::holds_alternative<Nothing>(trial.form)) {
     finding.meaning = "The score does not depend on position at all.";
   } else if (is_table) {
-    finding.meaning =
-        fmt::format("By construction: over {} pairs, the same m - n adds the same bytes.", spreads.pairs);
+    finding.meaning = fmt::format("By construction: over {} pairs, the same m - n adds the same number, bit for bit.",
+                                  spreads.pairs);
   } else {
-    finding.meaning = fmt::format("Over {} pairs up to position {}, the score depends only on m - n, within {:.2g}.",
-                                  spreads.pairs, trial.length - 1, spreads.worst);
+    finding.meaning = fmt::format(
+        "Over {} pairs up to position {}, the score of one query and one key depends only on m - n, within {:.2g}.",
+        spreads.pairs, trial.length - 1, spreads.worst);
   }
   return finding;
 }

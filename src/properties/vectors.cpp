@@ -190,7 +190,7 @@ Finding resolvable_steps(const Trial& trial) {
       fmt::format("One position changes a token by {:.2g} of its norm: {}", step / size,
                   finding.outcome == Outcome::kHolds ? "resolvable in bf16" : "lost in the rounding of bf16");
   finding.meaning +=
-      std::isnan(lost) ? "." : fmt::format("; {:.0f} % of its features do not change in bf16.", 100 * lost);
+      std::isnan(lost) ? "." : fmt::format("; {:.0f}% of its features do not change in bf16.", 100 * lost);
   return finding;
 }
 

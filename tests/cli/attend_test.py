@@ -64,7 +64,7 @@ class Attend(ProgramTest):
     def test_alibi_follows_the_heads_of_q_and_shows_its_weights(self):
         slopes = [2**-4, 2**-8]
         bias = lambda h, m, n: -slopes[h] * abs(m - n)
-        out = self.run_attend("alibi", "--causal", "--scores", self.path("weights.npy"))[2]
+        out = self.run_attend("alibi", "--causal", "--weights", self.path("weights.npy"))[2]
         expected, weights = attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, bias)
         self.expect(out, expected)
         dtype, shape, found = parse_npy(self.read("weights.npy"))
@@ -99,7 +99,7 @@ class Attend(ProgramTest):
         files = ("--vectors", self.path("vectors.npy"), "--value-vectors", self.path("added.npy"))
         fields = ("--left", 1, "--right", 1, "--beyond", "none")
         plain = self.run_attend("shaw", *fields, *files[:2])[2]
-        out = self.run_attend("shaw", *fields, "--with-values", "true", *files, "--scores", self.path("weights.npy"))[2]
+        out = self.run_attend("shaw", *fields, "--with-values", "true", *files, "--weights", self.path("weights.npy"))[2]
         weights = parse_npy(self.read("weights.npy"))[2]
         expected = list(plain)
         for row in range(self.HEADS * self.TOKENS):
@@ -306,7 +306,7 @@ class Attend(ProgramTest):
         self.refused("attend", "sinusoidal", *names, "-o", out, says="an addition belongs to the embeddings")
         self.refused("attend", "none", *names, "-o", out, "--axes", "hdx", says="--axes: 'hdx' is not one of")
         self.refused("attend", "none", *names, "-o", out, "--window", "-1", says="window must be 0 or more")
-        self.refused("attend", "none", *names, "-o", out, "--scores", out, says="--scores: needs a different file than -o")
+        self.refused("attend", "none", *names, "-o", out, "--weights", out, says="--weights: needs a different file than -o")
         self.refused("attend", "alibi", "--heads", 3, *names, "-o", out, says="has heads 2, but --heads says 3")
         self.refused("attend", "none", *names, "-o", out, "--q-positions", "0:4", says="4 positions for 5 tokens")
         short = self.write("short.npy", npy("f32", (2, 4, 4), values(2, 4, 4)))

@@ -286,7 +286,7 @@ class Refusals(Cards):
 
     def test_files(self):
         self.write("x.tsv", b"mine")
-        self.refused("cards", "-o", self.path("x.tsv"), says="exists (--force replaces it)")
+        self.refused("cards", "-o", self.path("x.tsv"), says="already exists (use --force to overwrite)")
         self.assertEqual(self.read("x.tsv"), b"mine")
         self.refused("cards", "-o", self.folder + ".html/x.html", code=3, says="No such file")
         self.assertEqual(run("cards", "-o", self.path("x.tsv"), "--force").err,

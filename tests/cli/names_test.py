@@ -78,7 +78,7 @@ class Names(ProgramTest):
                          self.succeeds("table", "rope", "--dims", "4", "--positions", "0,1,2").out)
         outcome = self.with_input(x, "check", "rope", "-", "-")
         self.assertEqual(outcome.code, 2)
-        self.assertIn("standard input can be read once", outcome.err)
+        self.assertIn("standard input can be read only once", outcome.err)
 
     def test_answers_with_the_fix(self):
         self.refused("table", "rope", "--positions", "0-4", says="a range is written 0:4")

@@ -16,7 +16,7 @@ SMALL = ("table", "sinusoidal", "--width", 4, "--positions", "0:4")
 class Existing(ProgramTest):
     def test_is_not_replaced(self):
         out = self.write("pe.npy", b"precious")
-        self.refused(*SMALL, "-o", out, says="exists (--force replaces it)")
+        self.refused(*SMALL, "-o", out, says="already exists (use --force to overwrite)")
         self.assertEqual(self.read("pe.npy"), b"precious")
 
     def test_is_refused_before_the_work(self):

@@ -144,7 +144,7 @@ class Pictures(Plot):
 
     def test_files_are_replaced_only_when_told(self):
         self.write("a.svg", b"mine")
-        self.refused("plot", "dots", "-o", self.path("a.svg"), says="exists (--force")
+        self.refused("plot", "dots", "-o", self.path("a.svg"), says="exists (use --force")
         self.assertEqual(self.read("a.svg"), b"mine")
         self.picture("a.svg", "dots", "--force")
         self.assertIn(b"<svg", self.read("a.svg"))

@@ -36,7 +36,7 @@ class Numbers(Plot):
         self.assertIn("factor on the query", self.succeeds("plot", "query-factor", "temperature", "--rule", "log", "--floor", 64).text)
         text = self.succeeds("plot", "grid", "resized", "--trained-grid", "8,8", "--new-grid", "12,20").text
         self.assertIn("feature 0, resized", text)
-        self.assertIn("An example in place of a trained table.", text)
+        self.assertIn("An example instead of a trained table.", text)
         self.assertIn("pair 0", self.succeeds("plot", "grid", "patch-rope", "--patches", "6,9").text)
         self.assertIn("pair 0", self.succeeds("plot", "grid", "rope-mixed", "--heads", 4, "--dims", 16).text)
         self.assertIn("fope", self.succeeds("plot", "decay", "fope", "rope", "--zoom", "0:512").text)
@@ -247,7 +247,7 @@ class Numbers(Plot):
                            spread("sinusoidal", "--width", 8, "--dtype", "f16"))
         self.assertTrue(1e-5 < spread("rope", "--dims", 8, "--dtype", "f16") < 1e-2)
         learned = self.figure("dots", "learned", "--width", 8)
-        self.assertIn("random numbers in place of trained ones", learned["note"])
+        self.assertIn("random numbers instead of trained ones", learned["note"])
         self.assertGreater(spread("learned", "--width", 8), 0.5)
         self.assertEqual(self.figure("similarity", "learned", "--rows", 20, "--width", 8)["panels"][0]["y"]["most"], 19.5)
 

@@ -128,7 +128,7 @@ class Sentences(ProgramTest):
         outcome = run("prove", "learned", "--table", self.path("wpe.npy"))
         text = outcome.text
         self.assertEqual(outcome.code, 1, "a table whose rows are all the same leaves attention permutation-equivariant")
-        self.assertIn("! claimed to hold", text)
+        self.assertIn("! expected to hold", text)
         self.assertIn("Positions 0 and 1 have the same row", text)
         self.assertNotIn("drawn at random", text)
         self.assertIn("Supports 40 positions", text)
@@ -143,7 +143,7 @@ class Status(ProgramTest):
     def test_one_where_a_claim_fails(self):
         outcome = run("prove", "sinusoidal", "--scale", "1e-60")
         self.assertEqual(outcome.code, 1)
-        self.assertIn("! claimed to hold", outcome.text)
+        self.assertIn("! expected to hold", outcome.text)
         outcome = run("prove", "rope", "--scaling", "linear:factor=1e30", "--json")
         self.assertEqual(outcome.code, 1)
         self.assertFalse(json.loads(outcome.out)["as_claimed"])

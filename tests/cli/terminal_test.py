@@ -79,7 +79,7 @@ class Terminal(ProgramTest):
     def test_progress_of_long_work(self):
         code, text = self.on_terminal(*LONG, "-o", self.path("pe.npy"), until="s left")
         self.assertEqual(code, 143)
-        self.assertRegex(text, r"\d+ %  [\d.]+ [KMG]iB of 256 MiB  \d+ s left")
+        self.assertRegex(text, r"\d+%  [\d.]+ [KMG]iB of 256 MiB  \d+ s left")
         self.assertTrue(text.endswith("\r\x1b[K"), "the bar is taken away")
         self.assertEqual(self.files(), [])
 

@@ -94,7 +94,7 @@ class Tour(ProgramTest):
             self.assertRegex(text, label + " +" + " +".join(map(re.escape, values)) + "\n")
         self.assertRegex(text, r"none +· +✓ 2\^53 .* ✗ \d\.?\d*e-0\d\n")  # permutation-equivariant, up to rounding
         self.assertRegex(text, r"learned\* .* ✗ 512 ")
-        self.assertIn("agrees with the published claims", " ".join(text.split()))
+        self.assertIn("every result is as expected", " ".join(text.split()))
         self.assertRegex(text, r"posenc +-?0\.\d{9} +512 of 512 +0\n")
         self.assertRegex(text, r"float32 angle, as is usual +-?0\.\d{9} +\d+ of 512 +0\.0\d+\n")
         self.assertRegex(text, r"posenc writes such a table at \d+\.\d GB/s\s+with \d+ threads?; plain stores reach \d+\.\d\s+GB/s\.")

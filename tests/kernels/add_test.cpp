@@ -232,7 +232,7 @@ const BadCall kBadCalls[] = {
      [] {
        add(view(scratch, {2, 4}), {}, prepare(Sinusoidal{.width = 4, .axes = 2}));
      }},
-    {"add: out overlaps x without being x",
+    {"add: out must either be x or not overlap it",
      [] {
        add(view(scratch, {2, 4}), view(static_cast<const float*>(scratch) + 4, {2, 4}), {},
            prepare(Steps{.width = 4}));

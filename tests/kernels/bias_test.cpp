@@ -276,7 +276,7 @@ const BadCall kBadCalls[] = {
      [] {
        bias(view(scratch, {1, 4, 4}), {}, {}, prepare(Swin{.heads = 1}, {.weights = view(weights, {169, 1})}));
      }},
-    {"bias: vectors by distance are multiplied with q and k, so only attention can add them",
+    {"bias: vectors by distance are dotted with q and k, so only attention can add them",
      [] {
        bias(view(scratch, {1, 4, 4}), {}, {},
             prepare(Shaw{.left = 1, .right = 1}, {.weights = view(weights, {3, 4})}));

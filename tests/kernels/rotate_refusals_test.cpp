@@ -159,20 +159,20 @@ TEST(RotateRefuses, WhatDoesNotFit) {
       {[&] {
          rotate(view(x.data(), {1, 8}), view(x.data() + 1, {1, 8}), {}, form);
        },
-       "rotate: out overlaps x without being x"},
+       "rotate: out must either be x or not overlap it"},
       {[&] {  // columns 0 to 7 of 10, and columns 2 to 9
          rotate(TensorView(x.data(), DataType::kF32, {3, 8}, {10, 1}),
                 TensorView(x.data() + 2, DataType::kF32, {3, 8}, {10, 1}), {}, form);
        },
-       "rotate: out overlaps x without being x"},
+       "rotate: out must either be x or not overlap it"},
       {[&] {
          rotate(TensorView(x.data(), DataType::kF32, {4, 8}, {4, 1}), {}, form);
        },
-       "rotate: x cannot be written: with shape [4, 8] and strides [4, 1] two elements share a place"},
+       "rotate: x is not writable: with shape [4, 8] and strides [4, 1], two elements share an address"},
       {[&] {  // 2·3 = 3·2
          rotate(TensorView(x.data(), DataType::kF32, {3, 8}, {3, 2}), {}, form);
        },
-       "rotate: x cannot be written: with shape [3, 8] and strides [3, 2] two elements share a place"},
+       "rotate: x is not writable: with shape [3, 8] and strides [3, 2], two elements share an address"},
       {[&] {
          rotate(TensorView(x.data(), DataType::kF32, {4, 8}, {0, 1}), {}, form);
        },

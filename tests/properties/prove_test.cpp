@@ -123,7 +123,7 @@ TEST(AnyLength, LearnedTablesEnd) {
   EXPECT_EQ(finding.outcome, Outcome::kFails);
   EXPECT_EQ(finding.claim, Claim::kFails);
   EXPECT_EQ(finding.measured, 512);
-  EXPECT_NE(finding.meaning.find("position 512 is an error"), std::string::npos);
+  EXPECT_NE(finding.meaning.find("position 512 is rejected"), std::string::npos);
   // and so it is
   std::vector<float> row(8);
   const auto* const form = std::get_if<Addition>(&trial.form);

@@ -24,7 +24,7 @@ async function example(): Promise<[Uint8Array, Uint8Array]> {
 }
 
 export const page: Page = {
-  id: 'check', title: 'Is mine right? Identify a convention from two tensors',
+  id: 'check', title: 'Check mine: identify a convention from two tensors',
   goal: 'Drop a tensor from before and after your implementation and see which convention, or which bug, explains it.',
   render(root) {
     const result = h('div', { class: 'result', role: 'status' });
@@ -84,10 +84,10 @@ export const page: Page = {
           names[0] = 'before.npy';
           names[1] = 'after.npy';
           await show();
-        } }, 'Try an example: pairs side by side, base 500,000')),
+        } }, 'Try an example: interleaved pairs, base 500,000')),
         result),
       section('The usual mistakes', h('ul', {},
-        ...['Pairs (i, i + d/2) for weights that expect (2i, 2i + 1), or the other way round.', 'Sine and cosine exchanged.', 'Exponent i/d in place of 2i/d.',
+        ...['Pairs (i, i + d/2) for weights that expect (2i, 2i + 1), or the other way round.', 'Sine and cosine swapped.', 'Exponent i/d instead of 2i/d.',
           'Positions that start at 1, or a cache that counts from 0 again.', 'A base or scaling that differs from the model\'s.', 'Rotated twice, or along the axis of heads.', 'Positions or frequencies rounded to bf16.'].map((line) => h('li', {}, line))))));
   },
 };

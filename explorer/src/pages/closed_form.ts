@@ -25,7 +25,7 @@ export function closedForm(scheme: () => Named): HTMLElement {
       const [distance, least, most, closed] = line(at), off = Math.max(ulps(least, closed), ulps(most, closed));
       return h('tr', {}, h('th', { scope: 'row' }, shown(distance)), h('td', {}, shown(least, 8)), h('td', {}, shown(most, 8)), h('td', {}, Number.isNaN(closed) ? '–' : shown(closed, 8)), h('td', {}, Number.isNaN(closed) ? '–' : shown(Number(off.toPrecision(3)))));
     }));
-    note.textContent = `Over all pairs among positions 0 to ${length - 1}, for distances 0 to ${rows - 1}. An ulp is the distance of two neighbouring doubles.`;
+    note.textContent = `Over all pairs among positions 0 to ${length - 1}, for distances 0 to ${rows - 1}. An ulp is the gap between two adjacent doubles.`;
     code.replaceChildren(...inWords(`posenc prove ${words} --length ${length}`));
     delete note.dataset.waiting;
   };

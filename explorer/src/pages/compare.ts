@@ -103,7 +103,7 @@ const fixed: Column[] = [
 ];
 const costWords = ({ operations, numbers, parameters }: Cost) => `${shown(operations)} sums and products for one token, ${shown(numbers)} numbers read beside q, k and v, ${shown(parameters)} trained numbers`;
 const cost: Column = {
-  key: 'cost', title: 'Cost per token', about: `sums and products that it adds for one token in a head of 64 features that attends to ${keys} keys: counted, not timed`,
+  key: 'cost', title: 'Cost per token', about: `sums and products that it adds for one token at head dimension 64 that attends to ${keys} keys: counted, not timed`,
   cell: (row) => (row.cost ? h('span', { title: costWords(row.cost), tabindex: 0, role: 'img', 'aria-label': costWords(row.cost) }, shown(row.cost.operations)) : nothing()),
   rank: (row) => -(row.cost?.operations ?? Infinity),
 };
@@ -123,7 +123,7 @@ export const page: Page = {
     const head = h('tr'), body = h('tbody'), picker = h('div', { class: 'controls columns', role: 'group', 'aria-label': 'Columns' });
     const table = h('table', { class: 'schemes' }, h('thead', {}, head), body), order = h('div');
     root.append(
-      text('Every ✓ and ✗ is measured now, by the library, on 64 features and 64 positions; hover or focus one to read the number. Trained tables are filled with random numbers. The cost per token is counted, not timed: sums and products that a scheme adds for one token, in a head of 64 features that attends to 64 keys.'),
+      text('Every ✓ and ✗ is measured now, by the library, on 64 features and 64 positions; hover or focus one to read the number. Trained tables are filled with random numbers. The cost per token is counted, not timed: sums and products that a scheme adds for one token, at head dimension 64 that attends to 64 keys.'),
       guess(question, order,
         h('details', { class: 'picker' }, h('summary', {}, 'Choose columns'), picker),
         section('Properties', progress, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Properties of every scheme' }, table),

@@ -41,7 +41,7 @@ export const page: Page = {
         cursor: { param: m, axis: 'x', range: shown },
         request: () => ({ kind: 'dots', ...request() }),
         command: () => `posenc plot dots ${flags()}`,
-      }), text('Three things break the flatness. An angle that was rounded: choose float32 angles and a first position of 10,000,000. Vectors that were rounded: choose float16. Vectors that are no waves: a learned table, and the two bad ideas, whose vectors grow with the position.')),
+      }), text('Three things break the flatness. An angle that was rounded: choose float32 angles and a first position of 10,000,000. Vectors that were rounded: choose float16. Vectors that are not sinusoids: a learned table, and the two bad ideas, whose vectors grow with the position.')),
       section('Closed form against measured', closedForm(chosen)),
       section('Every pair of positions as a map', text('The same vectors, divided by their lengths. Where similarity depends only on the distance, the map is constant along every diagonal (a Toeplitz matrix).'), figureOf({
         label: 'Cosine similarity of every pair of positions, as a map',

@@ -1,4 +1,5 @@
-// The three requirements on P as live checks: measured by the library for the rows that the controls describe.
+// The three requirements on P, and the one that makes distances useful, as live checks: measured by the library for the
+// rows that the controls describe.
 
 import { controls } from '../controls';
 import { ask } from '../core';
@@ -14,7 +15,7 @@ const rows: ChoiceParam = {
   options: [['sinusoidal', 'Sinusoidal'], ['steps', 'Bad idea 1: add p · 0.0001'], ['shift', 'Bad idea 2: random + constant shift'], ['constant', 'One random row for every seat'], ['learned', 'Learned (random numbers)']],
 };
 const seats = 512;
-const requirements = [['unique', 'Unique'], ['dot-by-distance', 'Consistent distances'], ['any-length', 'Any length']];
+const requirements = [['unique', 'Unique'], ['consistent', 'Consistent'], ['any-length', 'Any length'], ['dot-by-distance', 'Distances']];
 
 function chosen() {
   const name = view.get(rows), d = view.get(width);
@@ -39,7 +40,7 @@ export function requirementChecks(): HTMLElement {
       h('strong', {}, one.title), ': ', prose(`${one.statement}. ${one.meaning}`))));
     const failed = found.filter((one) => one.outcome !== 'holds').map((one) => one.title.toLowerCase());
     verdict.className = `verdict ${failed.length ? 'wrong' : 'right'}`;
-    verdict.textContent = failed.length ? `Fails: ${failed.join(' and ')}.` : 'All three hold.';
+    verdict.textContent = failed.length ? `Fails: ${failed.join(' and ')}.` : 'All of them hold.';
     code.replaceChildren(...inWords(`posenc prove ${words} --length ${seats}`));
     delete box.dataset.waiting;
   };

@@ -32,7 +32,7 @@ export const page: Page = {
       h('p', { class: 'hint' }, 'Drag a word, press it to move it one place, or use Alt with the arrow keys.'),
       wordCards(words),
       guess(question, section('The example, computed', story),
-      section('Does order matter?', text('Random tokens are permuted, and attention is computed again. Without position its outputs are permuted alike, and the difference is nothing but rounding. Any position, and a causal mask alone, makes the outputs differ.'), orderMeter()),
+      section('Does order matter?', text('Random tokens are permuted, and attention is computed again. Without position its outputs are permuted alike, and the difference is nothing but rounding. Any positional encoding (or just a causal mask) makes the outputs differ.'), orderMeter()),
       section('The proof, line by line', text('Each line of the proof is an identity. Its residual is computed here; zero, apart from rounding, means that it holds.'), storyOf({ name: 'permutation-proof' }))));
   },
 };

@@ -129,7 +129,7 @@ export const page: Page = {
   id: 'practice', title: 'Practice: exercises, questions and flash cards',
   goal: 'Compute values by hand and see which mistake explains a wrong one; review cards when they are due.',
   async render(root) {
-    root.append(text('Exercises are made from their number: the same number gives the same exercise, here and on the command line.'),
+    root.append(text('Each exercise is generated from its number, so the same number always gives the same exercise, here and on the command line.'),
       section('Fill in the number', exercises()));
     root.append(section('Fill in two rows of the table', await walkthrough()));
     root.append(section('Put the proof in order', text('Attention without position is permutation-equivariant: `Att(Π·X) = Π·Att(X)`. In which order do these lines prove it?'), await proofOrder(view.get(seed))));

@@ -23,7 +23,7 @@ export const page: Page = {
     const closed = h('p', {}, h('button', { type: 'button', onclick: openAndGo }, 'Choose a file'));
     model.append(closed);
     root.append(
-      h('p', { class: 'lead' }, 'Every way a Transformer knows word order: see it, drag it, check it. Each number on these pages is computed now, in your browser, by the same C++ library that the ', h('code', {}, 'posenc'), ' program uses. Nothing is sent anywhere.'),
+      h('p', { class: 'lead' }, 'How a Transformer knows word order: see it, drag it, check it. Each number on these pages is computed now, in your browser, by the same C++ library that the ', h('code', {}, 'posenc'), ' program uses. Nothing is sent anywhere.'),
       h('p', { class: 'presets' }, h('a', { class: 'button primary', href: linkTo('order') }, 'Start the path'), h('a', { class: 'button', href: `${linkTo('order')}&text=dog+bites+man&tour=1` }, 'Take the tour (3 minutes)'), h('a', { class: 'button', href: '#my-model', onclick: (event: Event) => {
         event.preventDefault();
         model.scrollIntoView();

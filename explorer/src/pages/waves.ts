@@ -29,7 +29,7 @@ function closest(): HTMLElement {
     waiting = setTimeout(async () => {
       const count = Math.min(most, view.get(length)), at = Math.min(view.get(shared.m), count - 1);
       const { json } = await ask({ call: 'closest', scheme: chosen().json, at, length: count });
-      words.textContent = `Of positions 0 to ${shown(count - 1)}, the one whose code is closest to that of position ${shown(at)} is ${shown(json.position)}, at distance ${shown(json.distance)}; the codes have length ${shown(json.norm)}.${json.distance < 0.01 * Math.sqrt(view.get(shared.width)) ? ' Beside features of size 1 they are nearly the same code.' : ''}`;
+      words.textContent = `Of positions 0 to ${shown(count - 1)}, the one whose code is closest to that of position ${shown(at)} is ${shown(json.position)}, at distance ${shown(json.distance)}; each code has norm ${shown(json.norm)}.${json.distance < 0.01 * Math.sqrt(view.get(shared.width)) ? ' Beside features of size 1 they are nearly the same code.' : ''}`;
       delete words.dataset.waiting;
     }, 120) as unknown as number;
   };

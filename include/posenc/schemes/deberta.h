@@ -7,7 +7,7 @@
 
 namespace posenc {
 
-/// Disentangled attention: a vector for the distance is multiplied with the query and another with the key. Short
+/// Disentangled attention: the query is dotted with one distance vector and the key with another. Short
 /// distances have a vector each, longer ones share them in buckets that widen by a constant factor.
 ///
 ///   score(m, n) = (q_m·k_n + q_m·K[row(m − n)] + k_n·Q[row(m − n)]) / √(3·features)

@@ -10,7 +10,7 @@
 namespace posenc {
 
 /// The offset of two patches is split by axis: a trained vector for the distance in rows and another for the distance in
-/// columns, each multiplied with the query.
+/// columns, each dotted with the query.
 ///
 ///   score(m, n) = scale · q_m·k_n + Σ_a q_m·T_a[m_a − n_a + W_a − 1]
 ///

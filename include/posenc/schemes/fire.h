@@ -58,7 +58,7 @@ struct Fire {
   bool operator==(const Fire&) const = default;
 };
 
-/// Computes the logarithms of the positions and distances 0 … length − 1; larger ones are an error. Needs a length.
+/// Computes the logarithms of the positions and distances 0 … length − 1; larger ones are rejected. Needs a length.
 /// Range: everything finite; c not 0, threshold above 0, epsilon at least 0; length 1 to 2^20.
 Bias prepare(const Fire& scheme, const PrepareOptions& options = {});
 

@@ -44,8 +44,8 @@ struct Kerple {
   bool operator==(const Kerple&) const = default;
 };
 
-/// Computes a table of the distances 0 … length − 1; larger ones are an error. Needs a length.
-/// Error: within 0.501 ulp of double, the same bytes on every machine.
+/// Computes a table of the distances 0 … length − 1; larger ones are rejected. Needs a length.
+/// Error: within 0.501 ulp of double, bit-identical on every machine.
 /// Range: as many rates as amplitudes, 1 to 65536, all above 0 and finite; length 1 to 2^20.
 Bias prepare(const Kerple& scheme, const PrepareOptions& options = {});
 

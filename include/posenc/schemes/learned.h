@@ -7,8 +7,8 @@
 
 namespace posenc {
 
-/// A table of trained vectors, one row per position, added to the token. A position past the last row is an error that
-/// names the position, the number of rows and the offset.
+/// A table of trained vectors, one row per position, added to the token. A position past the last row is rejected, with a
+/// message that names the position, the number of rows and the offset.
 ///
 ///   P(p) = table[p + offset]
 ///

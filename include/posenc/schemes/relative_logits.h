@@ -8,7 +8,7 @@
 namespace posenc {
 
 /// Each token computes a bias for every distance to an earlier key: a vector r_m, projected from its hidden state like q,
-/// is multiplied with a trained vector of the distance. Keys farther away and later keys get no bias.
+/// is dotted with a trained vector of the distance. Keys farther away and later keys get no bias.
 ///
 ///   score(m, n) = scale · q_m·k_n + r_m·table[m − n]      for 0 ≤ m − n < extent
 ///                 scale · q_m·k_n                          elsewhere

@@ -34,7 +34,7 @@ template <> struct ChoiceNames<SectionOrder> {
 };
 
 /// Rotary position: each pair of features of a query or key is rotated by an angle that grows with position, so that
-/// the score of two tokens depends only on their distance.
+/// position enters the score of two tokens only through their offset.
 ///
 ///   (a_i, b_i) → magnitude · (a_i cos pω_i − b_i sin pω_i,  b_i cos pω_i + a_i sin pω_i),   ω_i = base^(−2i/dims)
 ///

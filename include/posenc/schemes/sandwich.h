@@ -32,8 +32,8 @@ struct Sandwich {
   bool operator==(const Sandwich&) const = default;
 };
 
-/// Computes a table of the distances 0 … length − 1; larger ones are an error. Needs a length.
-/// Error: each cosine within 0.501 ulp of double, their sum in double; the same bytes on every machine.
+/// Computes a table of the distances 0 … length − 1; larger ones are rejected. Needs a length.
+/// Error: each cosine within 0.501 ulp of double, their sum in double; bit-identical on every machine.
 /// Range: heads 1 to 65536, dims even, 2 to 2^20, base 1 to 1e36; length 1 to 2^20.
 Bias prepare(const Sandwich& scheme, const PrepareOptions& options = {});
 

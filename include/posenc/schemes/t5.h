@@ -8,7 +8,7 @@
 namespace posenc {
 
 /// A trained number for each head and bucket of distances: short distances have a bucket each, longer ones share
-/// buckets that widen by a constant factor up to max_distance, and everything beyond is in the last bucket.
+/// buckets that widen by a constant factor. The last one starts below max_distance: of 32 and 128, at 113 (encoder: 91).
 ///
 ///   bias(h, m, n) = table[bucket(n − m), h]
 ///

@@ -10,7 +10,7 @@
 
 namespace posenc {
 
-/// The sinusoids of the distance, after a trained projection, are multiplied with the query. Two trained vectors per head
+/// The sinusoids of the distance, after a trained projection, are dotted with the query. Two trained vectors per head
 /// are added to the query: one for its products with keys, one for those with distances.
 ///
 ///   score(m, n) = scale · ((q_m + u)·k_n + (q_m + v)·(W s(m − n))),   s(d) = (sin d·w_i, cos d·w_i), w_i = base^(−2i/width)

@@ -10,7 +10,7 @@ namespace posenc {
 struct DistanceMap {
   std::int64_t first = 0;             // δ of the first entry
   std::vector<std::int64_t> entries;  // one per δ, from `first` on
-  bool open = true;                   // false: a distance outside the entries is an error
+  bool open = true;                   // false: a distance outside the entries is rejected
   bool operator==(const DistanceMap&) const = default;
 };
 

@@ -30,9 +30,9 @@ struct DistanceVectors {
   VectorsByDistance for_values = {};       // C, with as many features as the values
   std::vector<double> query_offsets = {};  // c, [heads, features]; empty: 0
   bool is_scaled = true;         // false: products with A and B are not multiplied by factor and scale (SAM)
-  bool has_own_queries = false;  // A is multiplied with AttentionOptions::position_queries in place of q (Inkling)
+  bool has_own_queries = false;  // A is dotted with AttentionOptions::position_queries instead of q (Inkling)
 };
-/// The number of features of the vectors multiplied with queries; 0: there are none.
+/// The number of features of the vectors dotted with queries; 0: there are none.
 std::int64_t query_features_of(const DistanceVectors& source) noexcept;
 
 }  // namespace posenc

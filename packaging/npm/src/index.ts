@@ -62,7 +62,7 @@ export async function diagnose(before: TensorSource, after: TensorSource, option
 }
 
 /**
- * The values of a scheme, correctly rounded at every position below 2^53: vectors to add, cosines and sines of a rotation, or
+ * The values of a scheme, correctly rounded in f32, f16 and bf16 at every position below 2^53: vectors to add, cosines and sines of a rotation, or
  * what a bias adds to scores.
  * @throws PosencError that names scheme, field, value and rule.
  */

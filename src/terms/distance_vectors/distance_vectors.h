@@ -12,7 +12,7 @@ template <> struct Term<DistanceVectors> : TermDefaults {
   static constexpr std::string_view name = "distance-vectors";
   static constexpr bool is_in_elements = false;
   static constexpr std::string_view only_attention =
-      "vectors by distance are multiplied with q and k, so only attention can add them";
+      "vectors by distance are dotted with q and k, so only attention can add them";
 
   static void check(std::string_view verb, const DistanceVectors& source, std::int64_t heads);
   static DistanceVectors one_head(const DistanceVectors& all, std::int64_t heads, std::int64_t head);
