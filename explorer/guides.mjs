@@ -14,8 +14,8 @@ export function inline(text, guides) {
     if (part.startsWith('`') && part.endsWith('`') && part.length > 1) return `<code>${escaped(part.slice(1, -1))}</code>`;
     return escaped(part)
       .replace(/\[([^\]]*)\]\(([^)]+)\)/g, (_, words, to) => {
-        const guide = /^(?:\.\.\/)?(?:guide\/)?([a-z-]+)\.md$/.exec(to)?.[1];
-        if (guides.includes(guide)) return `<a href="#v=1&amp;p=guides&amp;g=${guide}">${words}</a>`;
+        const [, guide, part] = /^(?:\.\.\/)?(?:guide\/)?([a-z-]+)\.md(?:#([a-z0-9-]+))?$/.exec(to) ?? [];
+        if (guides.includes(guide)) return `<a href="#v=1&amp;p=guides&amp;g=${guide}${part ? `&amp;part=${part}` : ''}">${words}</a>`;
         return /^https:\/\//.test(to) ? `<a href="${to}" rel="noreferrer">${words}</a>` : words;
       })
       .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')

@@ -1,8 +1,11 @@
-"""The guide shows what the program prints: every `$ posenc` line of docs/guide is run.
+"""The guide and the README show what the program prints: every `$ posenc` line is run, and every `posenc` line of the
+```sh blocks of the pages that are walks through a task.
 
-In what is shown, `> ` begins a line that was typed, and a line that is only … stands for any lines.
+In what is shown, `> ` begins a line that was typed, a line that is only … stands for any lines, and … within a line for any
+characters.
 """
 
+import json
 import math
 import os
 import pathlib
@@ -10,22 +13,27 @@ import re
 import shlex
 import unittest
 
+from guide_files import CONFIGS, SHAPE, before
 from program import ProgramTest, npy, run
+from scheme_gallery import PAGE, gallery
 
-GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guide"
-CONFIG = """{"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32,
- "max_position_embeddings": 131072, "rope_theta": 500000.0,
- "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-                  "original_max_position_embeddings": 8192, "rope_type": "llama3", "type": "llama3"}}"""
-YARN = """{"model_type": "qwen3", "head_dim": 128, "num_hidden_layers": 36, "max_position_embeddings": 131072,
- "rope_theta": 1000000.0, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "attention_factor": 1.0,
-                                           "original_max_position_embeddings": 32768}}"""
-CONFIGS = {"config.json": CONFIG, "yarn.json": YARN}
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+WALKS = ["README", "misconceptions", "port", "quick-start", "teachers", "trainer-and-server", "which"]
 INPUTS = {"x.npy": (8, 4096, 512), "wpe.npy": (512, 512), "q.npy": (1, 32, 1024, 128)}
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def pattern_of(shown):
-    return "".join(r"(?:.*\n)*" if line == "…\n" else re.escape(line) for line in shown.splitlines(keepends=True))
+    return "".join(r"(?:.*\n)*" if line == "…\n" else ".*".join(map(re.escape, line.split("…")))
+                   for line in shown.splitlines(keepends=True))
+
+
+def shell_lines(text):
+    """Every line of ```sh blocks that runs posenc, without its comment."""
+    for language, block in FENCE.findall(text):
+        if language == "sh":
+            yield from (re.sub(r"\s+# .*", "", line) for line in block.splitlines() if line.startswith("posenc "))
 
 
 class Guide(ProgramTest):
@@ -37,10 +45,14 @@ class Guide(ProgramTest):
             os.truncate(path, os.path.getsize(path) + 4 * math.prod(shape))
         for name, text in CONFIGS.items():
             self.write(name, text.encode())
+        self.write("before.npy", npy("f32", SHAPE, before()))
+        self.succeeds("apply", "rope", "before.npy", "-o", "after.npy", "--axes", "hsd", "--layout", "interleaved", "--base", "500000",
+                      "--scaling", "llama3:factor=8", "--positions", "1:33", "--quiet", cwd=self.folder)
+        self.given = set(self.files())
 
     def test_every_command(self):
-        text = "".join(page.read_text("utf-8") for page in sorted(GUIDE.glob("*.md")))
-        blocks = re.findall(r"^```\n\$ posenc (.*?)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        text = "".join(page.read_text("utf-8") for page in PAGES)
+        blocks = re.findall(r"^```(?:console)?\n\$ posenc (.*?)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
         self.assertGreaterEqual(len(blocks), 10)
         for command, shown in blocks:
             if "q_rotated.npy" in command:  # tensors of somebody's model; diagnose_test has such pairs
@@ -49,9 +61,32 @@ class Guide(ProgramTest):
             outcome = run(*shlex.split(command), cwd=self.folder, stdin=None, input=typed.encode())
             printed = outcome.text + outcome.err
             if not re.fullmatch(pattern_of(shown), printed):
-                self.assertEqual(printed, shown, command)
-            for name in set(self.files()) - set(INPUTS) - set(CONFIGS):
-                os.unlink(self.path(name))
+                with self.subTest(command):
+                    self.assertEqual(printed, shown)
+            self.clean()
+
+    def test_the_table_of_commands(self):
+        page = (ROOT / "docs/guide/command-line.md").read_text("utf-8")
+        shown = dict(re.findall(r"^\| `([a-z]+)` \| (.*) \|$", page, re.MULTILINE))
+        verbs = {verb["name"]: verb["summary"] for verb in json.loads(run("help", "--json").text)["verbs"]}
+        self.assertEqual({name: shown.get(name) for name in verbs}, verbs)
+
+    def test_the_gallery_is_current(self):
+        self.assertEqual(PAGE.read_text("utf-8"), gallery(), "run tests/cli/scheme_gallery.py")
+
+    def test_every_walk(self):
+        for name in WALKS:
+            lines = list(shell_lines(next(page for page in PAGES if page.stem == name).read_text("utf-8")))
+            for line in lines:
+                with self.subTest(page=name, line=line):
+                    outcome = run(*shlex.split(line)[1:], cwd=self.folder)
+                    self.assertEqual(outcome.code, 0, outcome.text + outcome.err)
+            self.assertTrue(lines or name == "README", name)
+            self.clean()
+
+    def clean(self):
+        for name in set(self.files()) - self.given:
+            os.unlink(self.path(name))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 import errors
 import layers
 import library_symbols
+import links
 import names
 import no_exceptions
 import places
@@ -60,11 +61,15 @@ class Rules(unittest.TestCase):
 
     def test_words(self):
         self.write("cli/good.cpp", '// stands\n#include "x stands.h"\nconst char* a = "rotary dimensions per head";\n')
-        self.write("content/topics.json", '{"title": "the score depends only on the distance"}')
+        self.write("content/topics.json", '{"title": "the bias depends only on the distance"}')
         self.write("docs/guide/good.md", "A frequency in turns per position.\nIt stands for itself.\n")
         self.write("docs/decisions/0001.md", "what stands there\n")
         self.write("include/posenc/good.h", "/* a rotation\n   of pairs */ int a;  ///< stands for itself\nint b;\n")
+        self.write("python/posenc/good.py", '"""Raises: Error, in 85% of cases."""\n')
         self.assertEqual(self.problems(words), [])
+        self.write("python/posenc/bad.py", '"""Throws: Error.\n\nThe same bytes."""\n')
+        self.write("docs/guide/bad.md", "at 85 % of it\na layer is an error\nthe score of two tokens depends only on their distance\n"
+                                        "you practise\nexists (--force replaces it)\n")
         self.write("cli/bad.cpp", '\nconst char* a = "features that "\n                "are turned";\n')
         self.write("src/forms/bad.cpp", 'raise("a key stands here");\n')
         self.write("content/bad.json", '{"a": 1,\n "b": ["a matter of distance"]}')
@@ -72,8 +77,9 @@ class Rules(unittest.TestCase):
         self.write("README.md", "fine\nwhat is said of it\n")
         self.write("include/posenc/bad.h", "int a;  ///< where it stands\n/* fine\n   a matter of distance */\n")
         self.assertEqual([problem.split(": ")[0] for problem in self.problems(words)],
-                         ["README.md:2", "cli/bad.cpp:2", "content/bad.json:2", "explorer/src/bad.ts:2",
-                          "include/posenc/bad.h:1", "include/posenc/bad.h:3", "src/forms/bad.cpp:1"])
+                         ["README.md:2", "cli/bad.cpp:2", "content/bad.json:2", *(f"docs/guide/bad.md:{line}" for line in range(1, 6)),
+                          "explorer/src/bad.ts:2", "include/posenc/bad.h:1", "include/posenc/bad.h:3", "python/posenc/bad.py:1",
+                          "python/posenc/bad.py:3", "src/forms/bad.cpp:1"])
 
     def test_names(self):
         self.write("src/commonplace.cpp", "namespace posenc::numerics {}\n// namespace util\n")
@@ -110,6 +116,17 @@ class Rules(unittest.TestCase):
         self.write("docs/bad.md", f"see {slash}home/me/x\nhttps:{slash}/registry.local:8080/x\n`{slash}work`\n")
         self.assertEqual([problem.split(": ")[0] for problem in self.problems(places)],
                          ["docs/bad.md:1", "docs/bad.md:2", "docs/bad.md:3"])
+
+    def test_links(self):
+        self.write("README.md", "[a](docs/index.md#two-words) `[b](no.md)` [c](https://github.com/x)\n```\n[d](no.md)\n```\n")
+        self.write("CONTRIBUTING.md")
+        self.write("docs/index.md", "# Two words?\n[guide](guide/a.md) [here](#two-words)\n")
+        self.write("docs/guide/a.md", "[up](../../README.md)\n")
+        self.assertEqual(self.problems(links), [])
+        self.write("docs/guide/b.md", "fine\n[x](no.md) [y](a.md#no)\n")
+        self.assertEqual(self.problems(links), ["docs/guide/b.md:2: no.md: there is no such file",
+                                                "docs/guide/b.md:2: a.md#no: there is no such heading",
+                                                "docs/index.md:1: guide/b.md is not linked"])
 
     def test_nothing_seen_is_a_failure(self):
         with self.assertRaises(SystemExit) as ended:

@@ -1,5 +1,6 @@
 """Words that a reader would have to translate stay out of what people read: strings of the program and the library,
-comments of public headers, content/, the explorer, the guides, README and CHANGELOG. The field's own word is beside each.
+comments of public headers, the Python package, content/, the explorer, the guides, README and CHANGELOG. The field's own word
+is beside each.
 
 words.py ROOT
 """
@@ -42,8 +43,16 @@ REFUSED = {
     r"\bpositions that are known\b": "largest supported length",
     r"\bas everybody\b|\banswers for\b": "as usual, knows",
     r"(?<=, )as (\d|[A-Z],[A-Z]|A:B)": "e.g.",
+    r"\b[Ss]ame bytes\b": "bit-identical",
+    r"(\d|f\}) %(?![\w(])": "85%, without a space",
+    r"(?<!response )\b(is|are) an error\b": "is rejected, throws, raises",
+    r"\bscores? (of [\w ]+ )?depends? only on (the|their) distance\b": "position enters the score only through the offset",
+    r"\(--[a-z-]+ (replaces|does|keeps)\b": "use --force to overwrite it",
+    r"\bpractise\b": "practice",
 }
+REFUSED_IN_PYTHON = {r"\bThrows\b": "Raises"}
 PATTERNS = [(re.compile(pattern), better) for pattern, better in REFUSED.items()]
+PYTHON_PATTERNS = PATTERNS + [(re.compile(pattern), better) for pattern, better in REFUSED_IN_PYTHON.items()]
 
 # Turns of phrase that mean something else, each for a reason.
 ALLOWED = [
@@ -57,8 +66,8 @@ STRING = re.compile(r'(?<!\\)"((?:[^"\\\n]|\\.)*)"')
 INSIDE = ("docs/decisions/", "CONTRIBUTING.md", "benchmarks/")
 
 
-def faults(text):
-    for pattern, better in PATTERNS:
+def faults(text, patterns=PATTERNS):
+    for pattern, better in patterns:
         for match in pattern.finditer(text):
             if not any(re.match(allowed, text[match.start():]) for allowed in ALLOWED):
                 yield match.group(), better
@@ -109,7 +118,7 @@ def texts_of_json(value):
 
 def texts(root, path):
     name = str(path)
-    if path.suffix not in (".json", ".md", ".cpp", ".h", ".ts"):
+    if path.suffix not in (".json", ".md", ".cpp", ".h", ".ts", ".py"):
         return
     text = (root / path).read_text(encoding="utf-8")
     if name.startswith("content/") and path.suffix == ".json":
@@ -122,6 +131,8 @@ def texts(root, path):
     elif path.suffix == ".ts":
         for number, line in enumerate(text.split("\n"), start=1):
             yield number, " | ".join(one or other for one, other in SCRIPT_STRING.findall(line) if " " in (one or other))
+    elif path.suffix == ".py" and name.startswith("python/posenc/"):
+        yield from enumerate(text.split("\n"), start=1)
     elif path.suffix in (".cpp", ".h") and path.parts[0] in ("cli", "src", "include", "lab"):
         yield from strings_of_code(text)
         if path.parts[0] == "include":
@@ -135,7 +146,7 @@ def check(root):
             continue
         for line, text in texts(root, path):
             report.look()
-            for word, better in faults(text):
+            for word, better in faults(text, PYTHON_PATTERNS if path.suffix == ".py" else PATTERNS):
                 report.problem(path, line, f'"{word}": {better}')
     return report
 
