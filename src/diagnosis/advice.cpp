@@ -91,7 +91,7 @@ void on_rope(const Rope& want, const Rope& is, const Diagnosis& found, std::int6
     const auto name = [](std::int64_t sign) { return sign > 0 ? "counter-clockwise" : "clockwise"; };
     lines.push_back(fmt::format("direction: expected {}, got {}. Negate the sine", name(want.sign), name(is.sign)));
   }
-  if (found.best->is_swapped) lines.emplace_back("Sine and cosine are exchanged. Exchange them back");
+  if (found.best->is_swapped) lines.emplace_back("Sine and cosine are swapped. Swap them back");
   if (is.dims != want.dims) say(lines, "rotary dimensions", want.dims, is.dims);
   const std::int64_t first = want.first_dim < 0 ? features + want.first_dim : want.first_dim;
   if (is.first_dim != first) say(lines, "first rotary dimension", first, is.first_dim);
@@ -140,7 +140,7 @@ void on_t5(const T5& want, const T5& is, Lines& lines) {
 void on_sinusoids(const Sinusoidal& want, const Sinusoidal& is, const Convention& best, Lines& lines) {
   if (is.layout != want.layout) say(lines, "columns", choice_name(want.layout), choice_name(is.layout));
   if (is.spacing != want.spacing) say(lines, "spacing", choice_name(want.spacing), choice_name(is.spacing));
-  if (best.is_swapped) lines.emplace_back("Sine and cosine are exchanged. Exchange them back");
+  if (best.is_swapped) lines.emplace_back("Sine and cosine are swapped. Swap them back");
   if (best.is_by_column) {
     lines.emplace_back(
         "Sine and cosine of a pair have different frequencies. Use 2⌊j/2⌋ in the exponent of column j");

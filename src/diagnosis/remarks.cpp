@@ -51,7 +51,7 @@ void on_sinusoids(const Convention& best, std::vector<std::string>& remarks) {
   } else if (is_near(std::pow(10.0, std::log(10000.0)))) {
     remarks.emplace_back("base 1.6e9 is 10^ln(10000): ln may have been used where log10 belongs");
   } else if (!is_near(10000)) {
-    remarks.push_back(fmt::format("base {:.6g}, where nearly everybody has 10000", waves.base));
+    remarks.push_back(fmt::format("base {:.6g}; nearly every model uses 10000", waves.base));
   }
   if (std::fabs(best.position_factor * 180 / 3.14159265358979 - 1) < 5e-3) {
     remarks.emplace_back("angles are multiplied by π/180: radians were taken for degrees");
@@ -93,7 +93,7 @@ void on_positions(const Convention& best, bool has_known_positions, bool has_pat
 void on_rope(const Convention& best, std::vector<std::string>& remarks) {
   const Rope& rope = *std::get_if<Rope>(&best.scheme);
   if (rope.sign < 0) remarks.emplace_back("pairs rotate clockwise; nearly every model rotates counter-clockwise");
-  if (best.is_swapped) remarks.emplace_back("sine and cosine are exchanged: position 0 changes as well");
+  if (best.is_swapped) remarks.emplace_back("sine and cosine are swapped: position 0 changes as well");
   if (best.is_for_keys) remarks.emplace_back("pairs grow with position, as xPos has it for keys");
   const bool is_plain = std::holds_alternative<NoScaling>(*rope.scaling);
   for (const double usual : kUsualBases) {
