@@ -79,16 +79,20 @@ Panel numbers_panel(const PositionTable& table, const std::vector<std::int64_t>&
   return panel;
 }
 
-bool digit_of(std::int64_t number, std::int64_t digit) { return ((number >> digit) & 1) != 0; }
+// As numbers are written: the largest digit first.
+bool digit_at(std::int64_t number, std::int64_t place, const Slice& slice) {
+  return ((number >> (slice.digits - 1 - place)) & 1) != 0;
+}
 
 Panel digits_panel(const Slice& slice) {
   Panel panel;
   panel.title = fmt::format("{} in binary", grouped(static_cast<double>(slice.at)));
   Series bars{.drawing = Drawing::kBars};
-  for (std::int64_t digit = 0; digit < slice.digits; ++digit) {
-    bars.x.push_back(static_cast<double>(digit));
-    bars.y.push_back(digit_of(slice.at, digit) ? 1 : 0);
-    panel.words.push_back({static_cast<double>(digit), 1.22, digit_of(slice.at, digit) ? "1" : "0"});
+  for (std::int64_t place = 0; place < slice.digits; ++place) {
+    const bool is_set = digit_at(slice.at, place, slice);
+    bars.x.push_back(static_cast<double>(place));
+    bars.y.push_back(is_set ? 1 : 0);
+    panel.words.push_back({static_cast<double>(place), 1.22, is_set ? "1" : "0"});
   }
   panel.series.push_back(std::move(bars));
   panel.x = cells_axis(static_cast<std::size_t>(slice.digits));
@@ -105,8 +109,8 @@ Panel counter_panel(const Slice& slice) {
   map.columns = counted(static_cast<std::size_t>(slice.digits));
   map.rows = counted(static_cast<std::size_t>(slice.rows), static_cast<double>(slice.first));
   for (std::int64_t row = 0; row < slice.rows; ++row) {
-    for (std::int64_t digit = 0; digit < slice.digits; ++digit) {
-      map.values.push_back(digit_of(slice.first + row, digit) ? 1 : 0);
+    for (std::int64_t place = 0; place < slice.digits; ++place) {
+      map.values.push_back(digit_at(slice.first + row, place, slice) ? 1 : 0);
     }
   }
   map.least = 0;
@@ -115,7 +119,7 @@ Panel counter_panel(const Slice& slice) {
   panel.x = cells_axis(static_cast<std::size_t>(slice.digits));
   panel.x.label = "binary digit n, 2ⁿ";
   for (std::int64_t digit = 0; digit<slice.digits; digit += slice.digits> 12 ? 4 : 1) {
-    panel.x.ticks.push_back({static_cast<double>(digit), fmt::format("{}", digit)});
+    panel.x.ticks.push_back({static_cast<double>(slice.digits - 1 - digit), fmt::format("{}", digit)});
   }
   panel.y = {.least = static_cast<double>(slice.first) - 0.5,
              .most = static_cast<double>(slice.first + slice.rows) - 0.5,

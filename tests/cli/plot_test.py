@@ -126,11 +126,13 @@ class Numbers(Plot):
         bars, digits, neighbours, counter = self.figure("fingerprint", "--at", 1000003)["panels"]
         expected = [wave(1000003 * f) for f in frequencies(32) for wave in (math.sin, math.cos)]
         self.close(bars["series"][0]["y"], expected, 1e-9)
-        text = "".join(str(int(bit)) for bit in reversed(digits["series"][0]["y"]))
+        # read from left to right, the bars are the number as it is written
+        self.assertEqual(digits["series"][0]["x"], sorted(digits["series"][0]["x"]))
+        text = "".join(str(int(bit)) for bit in digits["series"][0]["y"])
         self.assertEqual(int(text, 2), 1000003)
         self.assertEqual(neighbours["heat_map"]["rows"], counter["heat_map"]["rows"])
         for position, row in zip(counter["heat_map"]["rows"], counter["heat_map"]["values"]):
-            self.assertEqual(sum(bit << i for i, bit in enumerate(map(int, row))), position)
+            self.assertEqual(int("".join(str(int(bit)) for bit in row), 2), position)
         self.close(neighbours["heat_map"]["values"][8], expected, 1e-9)
 
     def test_phasors(self):

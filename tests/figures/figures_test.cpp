@@ -146,6 +146,18 @@ TEST(Figures, AWaveTooFastForThePointsIsAnArea) {
   EXPECT_EQ(drawn.note, "");
 }
 
+TEST(Figures, DigitsAreInTheOrderInWhichNumbersAreWritten) {
+  const Figure figure = figures::make("fingerprint", {.at = 37});
+  const Panel& digits = figure.rows.front().panels.at(1);
+  EXPECT_EQ(digits.series.front().y, (std::vector<double>{1, 0, 0, 1, 0, 1}));  // 100101
+  std::string written;
+  for (const figures::Words& word : digits.words) written += word.text;
+  EXPECT_EQ(written, "100101");
+  const Panel& counter = figure.rows.back().panels.at(1);
+  EXPECT_EQ(counter.x.ticks.front().text, "0");
+  EXPECT_EQ(counter.x.ticks.front().at, 5.0);  // 2⁰ is the last
+}
+
 TEST(Figures, ATrainedTableIsReadWhereTheCallerKeepsIt) {
   const std::vector<float> table = {0, 1, 2, 3, 4, 5};
   const Request request{.schemes = {{Learned{.rows = 3, .width = 2}, view(table.data(), {3, 2})}},
