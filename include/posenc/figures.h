@@ -153,6 +153,7 @@ struct Request {
   // the resolution of the output
   int points = 2400;                         ///< across a panel
   int cells_across = 512, cells_down = 512;  ///< of a heat map
+  bool is_sketch = false;                    ///< decay, error: fewer positions are computed, as while dragging
 };
 
 /// A kind of figure.

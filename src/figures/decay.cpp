@@ -46,13 +46,14 @@ template <class T> void make_as(std::vector<double>& values, T one, FunctionRef<
 }
 
 // Computes the vectors in the requested type, widened to double.
-void fill_rows(Vectors& vectors, const Request& request, const Range& range, const Form& form) {
+void fill_rows(Vectors& vectors, const Request& request, const Positions& positions, const Form& form) {
   const auto make = [&](auto* data) {
-    const TensorView rows = view(data, {range.count(), vectors.width});
+    const auto count = static_cast<std::int64_t>(vectors.values.size()) / vectors.width;
+    const TensorView rows = view(data, {count, vectors.width});
     if (const auto* const addition = std::get_if<Addition>(&form)) {
-      tabulate(rows, {.first = range.from}, *addition);
+      tabulate(rows, positions, *addition);
     } else {
-      rotate(rows, {.first = range.from}, std::get<Rotation>(form));
+      rotate(rows, positions, std::get<Rotation>(form));
     }
   };
   switch (request.type) {
@@ -77,7 +78,9 @@ std::vector<double> random_table(const TrainedTable& table) {
   return numbers;
 }
 
-Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Range& range) {
+// Of the positions in `range`, or of `ids` within it if there are some.
+Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Range& range,
+                   const std::vector<std::int64_t>& ids = {}) {
   const std::string_view name = name_of(scheme.scheme);
   if (is_bias(scheme.scheme)) raise(fmt::format("{}: has no position vectors", name));
   Vectors vectors;
@@ -92,12 +95,13 @@ Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Ra
     vectors.is_random = true;
   }
   Form form = form_of(whole, request, range.to);
+  const std::int64_t rows = ids.empty() ? range.count() : std::ssize(ids);
   const auto make_room = [&](std::int64_t width) {
     vectors.width = width;
-    if (range.count() > kMostCells / width) {
-      raise(fmt::format("{}: {} positions of {} numbers are too many for this figure", name, range.count(), width));
+    if (rows > kMostCells / width) {
+      raise(fmt::format("{}: {} positions of {} numbers are too many for this figure", name, rows, width));
     }
-    vectors.values.assign(static_cast<std::size_t>(range.count() * width), 1.0);
+    vectors.values.assign(static_cast<std::size_t>(rows * width), 1.0);
   };
   if (position_axes_of(form) != 1) {
     raise(fmt::format("{}: positions have several axes, and figures have one", name));
@@ -113,7 +117,7 @@ Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Ra
   } else {
     raise(fmt::format("{}: has no position vectors", name));
   }
-  fill_rows(vectors, request, range, form);
+  fill_rows(vectors, request, ids.empty() ? Positions{.first = range.from} : Positions{.ids = ids}, form);
   return vectors;
 }
 
@@ -220,12 +224,31 @@ Figure similarity_figure(const Request& request) {
 
 namespace {
 
+// For a drag: every stride-th distance alone, whose value stands for those up to the next.
+std::vector<double> sketched_similarities(const PlottedScheme& scheme, const Request& request, const Range& range) {
+  constexpr std::int64_t kLooks = 2048;
+  const std::int64_t stride = std::max<std::int64_t>(1, range.count() / kLooks);
+  std::vector<std::int64_t> ids{0};
+  for (std::int64_t distance = range.from; distance < range.to; distance += stride) ids.push_back(distance);
+  const Vectors vectors = vectors_of(scheme, request, {0, range.to}, ids);
+  const auto length = [&](std::int64_t row) {
+    return std::sqrt(dot(vectors.row(row), vectors.row(row), vectors.width));
+  };
+  std::vector<double> looked, result;
+  for (std::int64_t row = 1; row < std::ssize(ids); ++row) {
+    looked.push_back(dot(vectors.row(0), vectors.row(row), vectors.width) / (length(0) * length(row)));
+  }
+  for (std::int64_t i = 0; i < range.count(); ++i) result.push_back(looked[static_cast<std::size_t>(i / stride)]);
+  return result;
+}
+
 // Cosine similarity by distance, 1 at distance 0. If it also depends on the position, the mean over several
 // positions.
 std::vector<double> similarities(const PlottedScheme& scheme, const Request& request, const Range& range) {
   constexpr std::int64_t kAveraged = 64;
   const Form form = form_of(scheme, request, range.to);
   const bool is_even = std::holds_alternative<Rotation>(form) || waves_of(form) != nullptr;
+  if (request.is_sketch && is_even) return sketched_similarities(scheme, request, range);
   const std::int64_t firsts = is_even ? 1 : std::clamp<std::int64_t>(reach_of(form) - range.to, 1, kAveraged);
   const Vectors vectors = vectors_of(scheme, request, {0, range.to + firsts - 1});
   std::vector<double> lengths;

@@ -15,8 +15,10 @@
 namespace posenc::figures {
 namespace {
 
-constexpr int kPlaces = 96;   // along the axis
-constexpr int kSamples = 16;  // positions tested per place
+// How many places along the axis, and positions tested per place.
+struct Sampling {
+  int places = 96, samples = 16;
+};
 
 template <class T>
 std::vector<double> rounded_values(const Addition& form, const std::vector<std::int64_t>& positions) {
@@ -59,14 +61,14 @@ double angle_rank(double across, double along) {
 }
 
 // The largest angle, per place, between the true and the given direction of any pair.
-std::vector<double> worst_angles(const PositionTable& table, const std::vector<double>& truth,
-                                 const std::vector<double>& values) {
+std::vector<double> worst_angles(const PositionTable& table, const Sampling& sampling,
+                                 const std::vector<double>& truth, const std::vector<double>& values) {
   const std::vector<PairColumns> pairs = pairs_of_table(table);
   const std::int64_t width = table.form.width;
-  std::vector<double> worst(kPlaces, 0.0);
-  for (std::int64_t place = 0; place < kPlaces; ++place) {
+  std::vector<double> worst(static_cast<std::size_t>(sampling.places), 0.0);
+  for (std::int64_t place = 0; place < sampling.places; ++place) {
     double largest = -1, most_across = 0, most_along = 1;
-    for (std::int64_t row = place * kSamples; row < (place + 1) * kSamples; ++row) {
+    for (std::int64_t row = place * sampling.samples; row < (place + 1) * sampling.samples; ++row) {
       for (const PairColumns& pair : pairs) {
         const auto cosine = static_cast<std::size_t>(row * width + pair.cosine);
         const auto sine = static_cast<std::size_t>(row * width + pair.sine);
@@ -104,13 +106,14 @@ Figure error_figure(const Request& request) {
   }
 
   const auto first = static_cast<double>(range.from), last = static_cast<double>(range.to - 1);
+  const Sampling sampling = request.is_sketch ? Sampling{32, 4} : Sampling{};
   std::vector<double> places;
   std::vector<std::int64_t> positions;
-  for (int place = 0; place < kPlaces; ++place) {
-    const double from = first * std::pow(last / first, static_cast<double>(place) / (kPlaces - 1));
-    const double to = std::min(first * std::pow(last / first, (place + 1.0) / (kPlaces - 1)), last);
+  for (int place = 0; place < sampling.places; ++place) {
+    const double from = first * std::pow(last / first, static_cast<double>(place) / (sampling.places - 1));
+    const double to = std::min(first * std::pow(last / first, (place + 1.0) / (sampling.places - 1)), last);
     places.push_back(from);
-    for (int sample = 0; sample < kSamples; ++sample) {
+    for (int sample = 0; sample < sampling.samples; ++sample) {
       // Multiples of the golden ratio are evenly spread and do not resonate with any wave.
       const double share = std::fmod(sample * 0.6180339887498949, 1.0);
       positions.push_back(
@@ -121,7 +124,8 @@ Figure error_figure(const Request& request) {
   const std::vector<double> truth = values_at(exact, positions);
   Panel panel;
   const auto add = [&](const std::string& name, int style, const std::vector<double>& values) {
-    panel.series.push_back({.name = name, .x = places, .y = worst_angles(exact, truth, values), .style = style});
+    panel.series.push_back(
+        {.name = name, .x = places, .y = worst_angles(exact, sampling, truth, values), .style = style});
   };
   add("bf16 positions", 3, rounded_values<float>(exact.form, positions_in_bf16(positions)));
   add("ggml-f32: float32 angle", 1, rounded_values<float>(table_with(Numerics::kGgmlF32).form, positions));
@@ -137,7 +141,7 @@ Figure error_figure(const Request& request) {
   figure.kind = "error";
   figure.title = "Error of the angle by position";
   figure.subtitle = fmt::format("{}; largest error over {} pairs, at {} positions per step", described(scheme.scheme),
-                                pairs_of_table(exact).size(), kSamples);
+                                pairs_of_table(exact).size(), sampling.samples);
   figure.rows = {{{std::move(panel)}}};
   return figure;
 }

@@ -146,6 +146,26 @@ TEST(Figures, AWaveTooFastForThePointsIsAnArea) {
   EXPECT_EQ(drawn.note, "");
 }
 
+TEST(Figures, ASketchLooksAtFewerPositionsAndAtTheSameNumbers) {
+  const auto decay = [](bool is_sketch, std::int64_t distances) {
+    Request request{.schemes = {{Rope{.dims = 8, .base = 1e8}, {}}}, .zoom = figures::Range{0, distances}};
+    request.points = 1 << 20;  // a point for every distance
+    request.is_sketch = is_sketch;
+    return figures::make("decay", request).rows.front().panels.front().series.front();
+  };
+  EXPECT_EQ(decay(true, 257).y, decay(false, 257).y);
+  const figures::Series coarse = decay(true, 8192), exact = decay(false, 8192);
+  ASSERT_EQ(coarse.y.size(), exact.y.size());
+  EXPECT_NE(coarse.y, exact.y);
+  for (std::size_t i = 0; i < exact.y.size(); ++i) EXPECT_EQ(coarse.y[i], exact.y[i - i % 4]) << i;
+  const auto places = [](bool is_sketch) {
+    Request request{.zoom = figures::Range{1, 1000}};
+    request.is_sketch = is_sketch;
+    return figures::make("error", request).rows.front().panels.front().series.front().x.size();
+  };
+  EXPECT_LT(2 * places(true), places(false));
+}
+
 TEST(Figures, DigitsAreInTheOrderInWhichNumbersAreWritten) {
   const Figure figure = figures::make("fingerprint", {.at = 37});
   const Panel& digits = figure.rows.front().panels.at(1);
