@@ -141,6 +141,15 @@ std::vector<StoryCard> stories();
 ///   not 2 to 12 words of UTF-8; for digits that are not 0 to 17.
 Story tell_story(std::string_view name, const StoryOptions& options = {});
 
+/// The scores of every two words of a sentence, as the story dog-bites-man computes them from your own words, without
+/// positions (its S1) or with them (S1').
+struct SentenceScores {
+  std::vector<std::string> words;  ///< repeated ones with a number: "the.2"
+  std::vector<double> scores;      ///< [words, words]
+};
+/// Throws: Error unless `text` has 2 to 12 words.
+SentenceScores sentence_scores(std::string_view text, bool with_positions);
+
 /// "K'" → the matrix of that name, or nullptr.
 const StoryMatrix* find_matrix(const Story& story, std::string_view name);
 

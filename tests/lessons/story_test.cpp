@@ -197,6 +197,26 @@ TEST(Story, OwnWords) {
 }
 
 // With the same weights for both halves, concatenation changes the input and its width, and nothing after it.
+TEST(Story, ScoresOfASentenceAreThoseOfTheStory) {
+  const std::string text = "the cat sees the dog";
+  const Story told = tell_story("dog-bites-man", {.text = text});
+  for (const bool with_positions : {false, true}) {
+    const SentenceScores made = sentence_scores(text, with_positions);
+    EXPECT_EQ(made.words, (std::vector<std::string>{"the", "cat", "sees", "the.2", "dog"}));
+    const std::string name = with_positions ? "S1'" : "S1";
+    bool is_found = false;
+    for (const StoryMatrix* const matrix : matrices_of(told)) {
+      if (matrix->name != name) continue;
+      is_found = true;
+      ASSERT_EQ(made.scores.size(), matrix->values.size());
+      for (std::size_t i = 0; i < made.scores.size(); ++i) EXPECT_NEAR(made.scores[i], matrix->values[i], 1e-14) << i;
+    }
+    EXPECT_TRUE(is_found) << name;
+  }
+  EXPECT_NE(sentence_scores(text, true).scores, sentence_scores(text, false).scores);
+  EXPECT_EQ(message_of([] { sentence_scores("alone", false); }), "text: needs 2 to 12 words");
+}
+
 TEST(Story, ConcatenatedOrAdded) {
   for (const std::int64_t width : {2, 4, 6}) {
     const Story added = tell_story("frank-and-alex", {.base = 500.0, .width = width});
