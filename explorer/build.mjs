@@ -31,6 +31,7 @@ const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', 
   alias: { 'posenc-documents': documents, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]' });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/style.css')], outdir: site });
+esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/worker.ts')], outdir: site, format: 'iife' });
 for (const name of ['index.html', 'icon.svg']) cpSync(join(source, 'src', name), join(site, name));
 const embedded = ['core.wasm', 'posenc.apkg', 'tools.wasm'];  // in the order of their names
 for (const name of embedded) cpSync(join(out, name), join(site, name));
@@ -47,13 +48,14 @@ const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base
 const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(join(source, 'src/icon.svg'), 'utf8'))}`;
 let page = readFileSync(join(source, 'src/index.html'), 'utf8');
 page = page.replace(/content="default-src[^"]*"/, () =>
-  `content="default-src 'none'; script-src ${hash(script)} 'wasm-unsafe-eval'; style-src ${hash(style)}; img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'"`);
+  `content="default-src 'none'; script-src ${hash(script)} 'wasm-unsafe-eval'; style-src ${hash(style)}; img-src data: blob:; font-src data:; worker-src blob:; base-uri 'none'; form-action 'none'"`);
 page = replaceOnce(page, '<link rel="stylesheet" href="style.css">', `<style>${style}</style>`);
 page = replaceOnce(page, '<link rel="modulepreload" href="main.js">\n', '');
 page = replaceOnce(page, '<script type="module" src="main.js"></script>\n', '');
 page = page.replaceAll('href="icon.svg"', `href="${icon}"`).replaceAll('src="icon.svg"', `src="${icon}"`);
 const modules = embedded.map((name) => `<script type="text/plain" id="${name}">@${name}@</script>\n`).join('');
-page = replaceOnce(page, '</body>', `${modules}<script>${script}</script>\n</body>`);
+const worker = readFileSync(join(site, 'worker.js'), 'utf8').replaceAll('</script', '<\\/script');
+page = replaceOnce(page, '</body>', `${modules}<script type="text/plain" id="worker.js">${worker}</script>\n<script>${script}</script>\n</body>`);
 writeFileSync(join(out, 'single.html'), page);
 
 // --- for the program -------------------------------------------------------------------------------------------

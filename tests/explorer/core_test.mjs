@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
@@ -102,6 +103,36 @@ test('hostile requests are refused with a message', () => {
 test('what the small module leaves to the large one, it says', () => {
   for (const request of [{ call: 'figure', kind: 'decay' }, { call: 'figure', kind: 'dots' }, { call: 'table', scheme: { scheme: 'learned' } }, { call: 'closest', scheme: { scheme: 'alibi' } }]) {
     assert.throws(() => core.call(request), { message: 'is in tools.wasm' }, JSON.stringify(request));
+  }
+});
+
+// The page's own way in and out, with a module that is none: addresses from 2 GiB on, and whatever goes wrong.
+test('the page reads addresses above 2 GiB, and drops an instance after any error', async () => {
+  const { transformSync } = createRequire(join(process.env.WEB, 'package.json'))('esbuild');
+  const source = readFileSync(new URL('../../explorer/src/module.ts', import.meta.url), 'utf8');
+  const { CoreModule } = await import(`data:text/javascript,${encodeURIComponent(transformSync(source, { loader: 'ts' }).code)}`);
+  const memory = new WebAssembly.Memory({ initial: 32_770 }), high = 2 ** 31, text = new TextEncoder().encode('{"ok":true}');
+  let made = 0, fails;
+  const exports = () => {
+    ++made;
+    let next = high;
+    return { memory, __wasm_call_ctors() {}, pe_free() {},
+      pe_alloc(bytes) { const at = next; next += bytes + 16; return fails === 'alloc' ? 0 : at | 0; },
+      pe_call() { if (fails === 'call') throw new RangeError('offset'); new Uint8Array(memory.buffer, high + 4096, text.length).set(text); },
+      pe_text: () => (high + 4096) | 0, pe_text_size: () => (fails === 'text' ? 3 : text.length), pe_bytes: () => high | 0, pe_bytes_size: () => 5,
+      pe_error: () => 0, pe_error_size: () => 0, pe_out_of_memory: () => 0 };
+  };
+  const module = new CoreModule(exports), bytes = Uint8Array.from([1, 2, 3]);
+  assert.deepEqual(module.call({}, bytes).json, { ok: true });
+  assert.equal(new TextDecoder().decode(module.call({}, bytes).bytes), '{}' + '\0'.repeat(3), 'the question lies at 2 GiB');
+  assert.equal(made, 1);
+  for (const [where, message] of [['call', /offset/], ['alloc', /too large for this page/], ['text', /JSON/]]) {
+    fails = where;
+    const before = made;
+    assert.throws(() => module.call({}, bytes), message, where);
+    fails = undefined;
+    assert.deepEqual(module.call({}, bytes).json, { ok: true }, where);
+    assert.equal(made, before + 1, `${where}: a fresh instance`);
   }
 });
 
