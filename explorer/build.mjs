@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { glyphsOf, readFormulas, writeFont, writePages } from './formulas.mjs';
-import { readGuides, readIndex, readSchemePages } from './guides.mjs';
+import { pageFiles, paragraphsOfPage, readGuides, readIndex, readSchemePages } from './guides.mjs';
 
 const [source, web, out, subsetter] = process.argv.slice(2);
 const require = createRequire(join(web, 'package.json'));
@@ -26,15 +26,30 @@ writePages(guesses, join(out, 'guesses'), 'question');
 const schemePages = join(out, 'scheme_pages.js');
 writeFileSync(schemePages, `export const schemePages = ${JSON.stringify(readSchemePages(join(source, '../content'), join(source, '../include/posenc/schemes')))};\n`);
 const documents = join(out, 'documents.js');
-writeFileSync(documents, `export const guides = ${JSON.stringify(readGuides(join(source, '../docs')))};\nexport const index = ${JSON.stringify(readIndex(join(source, '../content')))};\n`);
+const { stories, ...index } = readIndex(join(source, '../content'), join(source, 'src'));
+writeFileSync(documents, `export const guides = ${JSON.stringify(readGuides(join(source, '../docs')))};\nexport const index = ${JSON.stringify(index)};\n`);
+const storyList = join(out, 'stories.js');
+writeFileSync(storyList, `export const stories = ${JSON.stringify(stories)};\n`);
 const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning', external: ['./math.woff2'],
-  alias: { 'posenc-documents': documents, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
+  alias: { 'posenc-documents': documents, 'posenc-stories': storyList, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]' });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/style.css')], outdir: site });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/worker.ts')], outdir: site, format: 'iife' });
 for (const name of ['index.html', 'icon.svg']) cpSync(join(source, 'src', name), join(site, name));
 const embedded = ['core.wasm', 'posenc.apkg', 'tools.wasm'];  // in the order of their names
 for (const name of embedded) cpSync(join(out, name), join(site, name));
+
+// --- a page is a page: each with its title, its description and its text, for a preview and for those who run no scripts ------
+const { titles } = await import(`data:text/javascript,${encodeURIComponent(esbuild.transformSync(readFileSync(join(source, 'src/titles.ts'), 'utf8'), { loader: 'ts' }).code)}`);
+const attribute = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
+const shell = readFileSync(join(source, 'src/index.html'), 'utf8'), sources = pageFiles(join(source, 'src'));
+for (const { id, title, goal, isHidden } of titles) {
+  if (isHidden || id === 'start') continue;
+  const named = `${attribute(title)} · posenc`;
+  writeFileSync(join(site, `${id}.html`), shell.replace('<html lang="en">', `<html lang="en" data-page="${id}">`).replace(/<title>[^<]*<\/title>/, `<title>${named}</title>`)
+    .replace(/(<meta name="description" content=")[^"]*/, `$1${attribute(goal)}`).replace(/(<meta property="og:title" content=")[^"]*/, `$1${named}`).replace(/(<meta property="og:description" content=")[^"]*/, `$1${attribute(goal)}`)
+    .replace(/<h1>[^<]*<\/h1>/, () => `<h1>${attribute(title)}</h1>\n<p class="goal">${attribute(goal)}</p>\n${paragraphsOfPage(sources[id])}`));
+}
 
 // --- one file: everything inside, scripts allowed by their hash alone -----------------------------------------
 const script = esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], format: 'iife', write: false }).outputFiles[0].text.replaceAll('</script', '<\\/script');

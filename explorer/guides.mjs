@@ -104,13 +104,29 @@ export function readGuides(docs) {
   });
 }
 
-/// What the search finds besides the guides: schemes and worked examples.
-export function readIndex(content) {
+// The words in the code of a page.
+const wordsOfPage = (file) => [...readFileSync(file, 'utf8').matchAll(/'((?:[^'\\\n]|\\.)*)'/g)].map(([, words]) => words.replaceAll("\\'", "'")).filter((words) => / \S+ /.test(words));
+/// The paragraphs of a page, for those who do not run it.
+export const paragraphsOfPage = (file) => wordsOfPage(file).filter((words) => words.length > 60 && /[.?]$/.test(words)).map((words) => `<p>${inline(words, [])}</p>`).join('\n');
+
+// What a page says, and its question.
+function textOfPage(file, guess) {
+  const sentences = wordsOfPage(file);
+  const asked = guess ? [guess.question, ...guess.choices.flatMap((one) => [one.text, one.because])] : [];
+  return [...sentences, ...asked].join(' ').replaceAll('`', '');
+}
+
+/// The file of each page: {id: path}.
+export const pageFiles = (source) => Object.fromEntries([...readFileSync(join(source, 'map.ts'), 'utf8').matchAll(/(\w+): \(\) => import\('\.\/(pages\/\w+)'\)/g)].map(([, id, file]) => [id, join(source, `${file}.ts`)]));
+
+/// What the search finds besides the guides: pages, schemes and worked examples.
+export function readIndex(content, source) {
   const json = (...path) => JSON.parse(readFileSync(join(content, ...path), 'utf8'));
   const schemes = Object.entries(json('scheme_pages.json')).map(([name, page]) => ({ name, text: [page.idea, ...page.pitfalls, ...page.papers.map((paper) => `${paper.authors} ${paper.year} ${paper.title}`)].join(' ') }));
   const stories = readdirSync(join(content, 'stories')).sort().map((name) => ({ name: name.replace(/\.json$/, ''), ...json('stories', name) }))
     .map(({ name, title, summary }) => ({ name, title, text: summary }));
-  return { schemes, stories };
+  const guesses = json('guesses.json'), pages = Object.fromEntries(Object.entries(pageFiles(source)).map(([id, file]) => [id, textOfPage(file, guesses[id])]));
+  return { schemes, stories, pages };
 }
 
 /// What content/ says of each scheme, beyond what the library knows, and the name of its type: {name: {idea, papers,

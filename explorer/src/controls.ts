@@ -26,11 +26,14 @@ function numberControl(param: NumberParam): HTMLElement {
   const slider = h('input', { type: 'range', min: 0, max: param.choices ? param.choices.length - 1 : places, step: 1,
     'aria-label': param.label, 'aria-hidden': 'true', tabindex: -1 });
   const box = h('input', { id, type: 'text', inputmode: 'decimal', autocomplete: 'off' });
+  let known: number | undefined;
   const refresh = () => {
-    const value = view.get(param);
+    const value = view.get(param), isLocked = view.locks(param.key);
+    if (value === known && box.disabled === isLocked) return;  // most steps change one control of many
+    known = value;
     if (document.activeElement !== slider) slider.value = String(toPlace(param, value));
     if (document.activeElement !== box) box.value = shown(value, 6).replaceAll(',', '');
-    slider.disabled = box.disabled = view.locks(param.key);
+    slider.disabled = box.disabled = isLocked;
   };
   slider.addEventListener('input', () => view.set(param, fromPlace(param, Number(slider.value))));
   const take = () => {
@@ -94,3 +97,10 @@ export function controlWhile(param: Param, isShown: () => boolean): HTMLElement 
 
 export const controls = (...params: (Param | HTMLElement)[]): HTMLElement =>
   h('div', { class: 'controls', role: 'group', 'aria-label': 'Controls' }, ...params.map((one) => (one instanceof HTMLElement ? one : control(one))));
+
+/// Controls that stay in sight while the figures that they change scroll by.
+export function explore(...parts: [(Param | HTMLElement)[], ...(Node | string)[]]): HTMLElement {
+  const [params, ...rest] = parts, strip = controls(...params);
+  strip.classList.add('strip');
+  return h('div', { class: 'explore' }, strip, ...(rest as Node[]));
+}

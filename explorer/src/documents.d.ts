@@ -3,7 +3,11 @@ declare module 'posenc-documents' {
   export type Section = { id: string; title: string; html: string };
   export type Guide = { id: string; title: string; sections: Section[] };
   export const guides: Guide[];
-  export const index: { schemes: { name: string; text: string }[]; stories: { name: string; title: string; text: string }[] };
+  export const index: { schemes: { name: string; text: string }[]; pages: { [id: string]: string } };
+}
+// The worked examples: content/stories.
+declare module 'posenc-stories' {
+  export const stories: { name: string; title: string; text: string }[];
 }
 // Made by formulas.mjs from formulas.json: MathML, one module for each page.
 declare module 'posenc-formulas/*' {

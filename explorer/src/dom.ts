@@ -64,23 +64,52 @@ export function download(name: string, content: Blob): void {
 export async function copyText(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    announce('Copied');
+    flash('Copied');
   } catch {
-    announce('The browser blocked copying');
+    flash('The browser blocked copying');
   }
+}
+
+let fading = 0;
+/// Said, and shown for a moment.
+export function flash(text: string): void {
+  announce(text);
+  document.querySelector('.toast')?.remove();
+  clearTimeout(fading);
+  const toast = h('div', { class: 'toast', 'aria-hidden': 'true' }, text);
+  document.body.append(toast);
+  fading = setTimeout(() => toast.remove(), 1600) as unknown as number;
+}
+
+/// A place to drop a file on: it shows that it would take one.
+export function takesDrops(zone: HTMLElement, take: (file: File) => void): void {
+  const over = (is: boolean) => zone.classList.toggle('over', is);
+  zone.addEventListener('dragover', (event) => { event.preventDefault(); over(true); });
+  zone.addEventListener('dragleave', (event) => { if (!zone.contains(event.relatedTarget as Node | null)) over(false); });
+  zone.addEventListener('drop', (event) => {
+    event.preventDefault();
+    over(false);
+    const file = event.dataTransfer?.files[0];
+    if (file) take(file);
+  });
+}
+
+/// What a .npy file begins with; the numbers follow, row by row.
+export function npyHead(shape: number[], descr: string): Uint8Array<ArrayBuffer> {
+  let header = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${shape.join(', ')}${shape.length === 1 ? ',' : ''}), }`;
+  header += ' '.repeat(63 - ((header.length + 10) % 64)) + '\n';
+  return new Uint8Array([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, header.length & 255, header.length >> 8, ...new TextEncoder().encode(header)]);
 }
 
 /// Numbers as a .npy file.
 export function npyOf(shape: number[], values: Float32Array | Float64Array): Uint8Array<ArrayBuffer> {
-  let header = `{'descr': '<f${values.BYTES_PER_ELEMENT}', 'fortran_order': False, 'shape': (${shape.join(', ')}), }`;
-  header += ' '.repeat(63 - ((header.length + 10) % 64)) + '\n';
-  const bytes = new Uint8Array(10 + header.length + values.byteLength);
-  bytes.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, header.length & 255, header.length >> 8]);
-  bytes.set(new TextEncoder().encode(header), 10);
-  bytes.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), 10 + header.length);
+  const head = npyHead(shape, `<f${values.BYTES_PER_ELEMENT}`), bytes = new Uint8Array(head.length + values.byteLength);
+  bytes.set(head);
+  bytes.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), head.length);
   return bytes;
 }
 
+const plain = (value: number): string => (Math.abs(value) < 1000 ? String(value) : value.toLocaleString('en', { maximumFractionDigits: 6 }));
 /// "1,000,000", "0.0123", "1.2e-7".
 export function shown(value: number, digits = 4): string {
   if (Number.isNaN(value)) return '–';
@@ -88,6 +117,6 @@ export function shown(value: number, digits = 4): string {
   const size = Math.abs(value);
   if (value === 0) return '0';
   if (Number.isInteger(value) && size < 1e15) return value.toLocaleString('en').replace('-', '−');
-  const text = size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(digits))) : value.toPrecision(digits - 1);
+  const text = size >= 1e-4 && size < 1e7 ? plain(Number(value.toPrecision(digits))) : value.toPrecision(digits - 1);
   return text.replace('-', '−').replace('e−', 'e-').replace('e+', 'e');
 }

@@ -7,10 +7,10 @@ const textWidth = 6.3, line = 16;
 const dashes = ['', '10 4', '3 3', '10 3 2 3', '', '6 4', '2 5', '12 3 3 3'];
 
 /// Colours are classes of the style sheet, so that dark mode and print need no second drawing.
-const styleClass = (style: number): string => (style < 0 ? 'line-grey' : `line-${style % 8}`);
+export const styleClass = (style: number): string => (style < 0 ? 'line-grey' : `line-${style % 8}`);
 
 export type Placed = { panel: Panel; left: number; top: number; width: number; height: number };
-export type Drawn = { root: SVGElement; canvases: HTMLCanvasElement[]; placed: Placed[]; width: number; height: number };
+export type Drawn = { root: SVGElement; canvases: HTMLCanvasElement[]; scales: HTMLCanvasElement[]; placed: Placed[]; width: number; height: number };
 
 function fraction(axis: Axis, value: number): number {
   const at = axis.log
@@ -21,12 +21,13 @@ function fraction(axis: Axis, value: number): number {
 export const toX = (place: Placed, value: number): number => place.left + fraction(place.panel.x, value) * place.width;
 export const toY = (place: Placed, value: number): number =>
   place.top + (1 - fraction(place.panel.y, value)) * place.height;
-export function fromX(place: Placed, pixel: number): number {
-  const { x } = place.panel;
-  let at = Math.min(1, Math.max(0, (pixel - place.left) / place.width));
-  if (x.reversed) at = 1 - at;
-  return x.log ? Math.exp(Math.log(x.least) + at * (Math.log(x.most) - Math.log(x.least))) : x.least + at * (x.most - x.least);
+function valueAt(axis: Axis, share: number): number {
+  let at = Math.min(1, Math.max(0, share));
+  if (axis.reversed) at = 1 - at;
+  return axis.log ? Math.exp(Math.log(axis.least) + at * (Math.log(axis.most) - Math.log(axis.least))) : axis.least + at * (axis.most - axis.least);
 }
+export const fromX = (place: Placed, pixel: number): number => valueAt(place.panel.x, (pixel - place.left) / place.width);
+export const fromY = (place: Placed, pixel: number): number => valueAt(place.panel.y, 1 - (pixel - place.top) / place.height);
 
 function roundTicks(axis: Axis, room: number): { at: number; text: string }[] {
   const least = Math.min(axis.least, axis.most), most = Math.max(axis.least, axis.most);
@@ -97,13 +98,11 @@ function drawSeries(place: Placed, series: Series): SVGElement {
   }
   const line = () => svg('path', { class: `${look} stroke`, d: pathOf(place, series), 'stroke-dasharray': dashes[Math.max(0, series.style) % 8] });
   if (series.drawing === 'dots' || series.drawing === 'line-and-dots') {
-    const group = svg('g', { class: `${look} dots` });
-    series.y.forEach((value, i) => {
-      if (Number.isFinite(value)) {
-        group.append(svg('circle', { cx: toX(place, series.x[i]).toFixed(1), cy: toY(place, value).toFixed(1), r: 2.5 }));
-      }
-    });
-    return series.drawing === 'dots' ? group : svg('g', {}, line(), group);
+    // lines of no length with round ends: one element for all of them
+    let path = '';
+    series.y.forEach((value, i) => { if (Number.isFinite(value)) path += `M${toX(place, series.x[i]).toFixed(1)} ${toY(place, value).toFixed(1)}h0`; });
+    const points = svg('path', { class: `${look} points`, d: path, 'stroke-linecap': 'round' });
+    return series.drawing === 'dots' ? points : svg('g', {}, line(), points);
   }
   return line();
 }
@@ -134,25 +133,63 @@ export function heatColours(dark = isDark()): Uint32Array {
   return colours;
 }
 
-export function paintHeat(canvas: HTMLCanvasElement, heat: Heat, upsideDown: boolean, dark = isDark()): void {
-  const columns = heat.columns.length, rows = heat.rows.length;
+// A scale with both signs has its paper at 0; others run from paper to one end.
+function shareOf({ least, most }: { least: number; most: number }): (value: number) => number {
+  if (least < 0 && most > 0) return (value) => value / Math.max(-least, most);
+  const size = Math.max(most - least, 1e-300), paper = most <= 0 ? most : least;
+  return (value) => (value - paper) / size;
+}
+
+// Rows from the top, columns from the left.
+function paintCells(canvas: HTMLCanvasElement, columns: number, rows: number, range: { least: number; most: number }, dark: boolean, valueAt: (row: number, column: number) => number): void {
   canvas.width = columns;
   canvas.height = rows;
   const context = canvas.getContext('2d')!;
   const image = context.createImageData(columns, rows);
-  const pixels = new Uint32Array(image.data.buffer), colours = heatColours(dark), grey = 0xff999999;
-  // A scale with both signs has its paper at 0; others run from paper to one end.
-  const both = heat.least < 0 && heat.most > 0;
-  const size = both ? Math.max(-heat.least, heat.most) : Math.max(heat.most - heat.least, 1e-300);
+  const pixels = new Uint32Array(image.data.buffer), colours = heatColours(dark), grey = 0xff999999, share = shareOf(range);
   for (let row = 0; row < rows; ++row) {
-    const to = (upsideDown ? rows - 1 - row : row) * columns, from = row * columns;
     for (let column = 0; column < columns; ++column) {
-      const value = heat.values[from + column];
-      const share = both ? value / size : heat.most <= 0 ? (value - heat.most) / size : (value - heat.least) / size;
-      pixels[to + column] = value !== value ? grey : colours[Math.max(0, Math.min(512, Math.round(256 + 256 * share)))];
+      const value = valueAt(row, column);
+      pixels[row * columns + column] = value !== value ? grey : colours[Math.max(0, Math.min(512, Math.round(256 + 256 * share(value))))];
     }
   }
   context.putImageData(image, 0, 0);
+}
+
+// The index in the map of a row and a column as they lie in the drawing.
+function cellsOf(place: Placed): (row: number, column: number) => number {
+  const { columns, rows } = place.panel.heat!, wide = columns.length, high = rows.length;
+  const upsideDown = toY(place, rows[0]) > toY(place, rows[high - 1]), mirrored = toX(place, columns[0]) > toX(place, columns[wide - 1]);
+  return (row, column) => (upsideDown ? high - 1 - row : row) * wide + (mirrored ? wide - 1 - column : column);
+}
+
+export function paintHeat(canvas: HTMLCanvasElement, place: Placed, dark = isDark()): void {
+  const heat = place.panel.heat!, at = cellsOf(place);
+  paintCells(canvas, heat.columns.length, heat.rows.length, heat, dark, (row, column) => heat.values[at(row, column)]);
+}
+/// A map without axes, from its first row down.
+export function paintMini(canvas: HTMLCanvasElement, heat: Heat, dark = isDark()): void {
+  paintCells(canvas, heat.columns.length, heat.rows.length, heat, dark, (row, column) => heat.values[row * heat.columns.length + column]);
+}
+
+// --- the scale of colours beside a map -----------------------------------------------------------------------
+
+const scaleSteps = 128, scaleWidth = 12, scaleRoom = 62, scaleHeight = 220;
+/// Its range is in the element, so that it can be painted again for other colours.
+export function paintScale(canvas: HTMLCanvasElement, dark = isDark()): void {
+  const least = Number(canvas.dataset.least), most = Number(canvas.dataset.most);
+  paintCells(canvas, 1, scaleSteps + 1, { least, most }, dark, (row) => most - (row * (most - least)) / scaleSteps);
+}
+function drawScale(root: SVGElement, place: Placed): HTMLCanvasElement {
+  const { least, most } = place.panel.heat!, left = place.left + place.width + 10, height = Math.min(place.height, scaleHeight);
+  const canvas = h('canvas', { class: 'heat scale', 'aria-hidden': 'true', 'data-least': least, 'data-most': most });
+  Object.assign(canvas.style, { left: `${left}px`, top: `${place.top}px`, width: `${scaleWidth}px`, height: `${height}px` });
+  paintScale(canvas);
+  const mark = (value: number, y: number) => root.append(svg('text', { class: 'tick', x: left + scaleWidth + 4, y }, shown(value, 3)));
+  mark(most, place.top + 9);
+  if (least < 0 && most > 0 && height > 44) mark(0, place.top + (height * most) / (most - least) + 4);
+  mark(least, place.top + height);
+  return canvas;
 }
 
 /// Diagonal lines where a map is negative, as an image over it.
@@ -161,11 +198,11 @@ export function hatchNegative(canvas: HTMLCanvasElement, place: Placed): HTMLCan
   const over = h('canvas', { class: 'heat hatch', width, height, 'aria-hidden': 'true' });
   for (const side of ['left', 'top', 'width', 'height'] as const) over.style[side] = canvas.style[side];
   const context = over.getContext('2d')!, image = context.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
-  const columns = heat.columns.length, rows = heat.rows.length, upsideDown = toY(place, heat.rows[0]) > toY(place, heat.rows[rows - 1]);
+  const columns = heat.columns.length, rows = heat.rows.length, at = cellsOf(place);
   for (let y = 0; y < height; ++y) {
-    const cell = Math.floor((y * rows) / height), from = (upsideDown ? rows - 1 - cell : cell) * columns;
+    const row = Math.floor((y * rows) / height);
     for (let x = 0; x < width; ++x) {
-      if ((x + y) % 8 < 2 && heat.values[from + Math.floor((x * columns) / width)] < 0) pixels[y * width + x] = 0xb0000000;
+      if ((x + y) % 8 < 2 && heat.values[at(row, Math.floor((x * columns) / width))] < 0) pixels[y * width + x] = 0xb0000000;
     }
   }
   context.putImageData(image, 0, 0);
@@ -288,7 +325,7 @@ export function drawFigure(figure: Figure, width: number): Drawn {
   const whole = figure.rows.reduce((sum, row) => sum + row.height, 0);
   // panels that are one below the other need their own height each
   const bodyHeight = narrow ? Math.max(300, Math.min(figure.height * 0.95, 200 * rows.length)) : Math.min(figure.height * 0.8, Math.max(300, width * 0.55));
-  const placed: Placed[] = [], canvases: HTMLCanvasElement[] = [];
+  const placed: Placed[] = [], canvases: HTMLCanvasElement[] = [], scales: HTMLCanvasElement[] = [];
   const root = svg('svg', { class: 'drawing', role: 'img' });
   let y = 4;
   for (const row of rows) {
@@ -302,8 +339,10 @@ export function drawFigure(figure: Figure, width: number): Drawn {
       const longest = [60, 120, 200, 400].flatMap((room) => ticksOf(panel.y, room, true)).map((tick) => tick.text.length);
       const labels = panel.y.shown ? Math.max(...longest, 1) * (textWidth + 0.7) : 0;
       const left = x + (panel.y.shown ? labels + (panel.y.label ? 29 : 10) : 2);
-      let inner = Math.max(40, outer.width - (left - x) - 8);
-      let height = Math.max(90, (bodyHeight * row.height) / whole - head - 40);
+      // the binary counter has no label, and no scale
+      const hasScale = panel.heat !== null && panel.heat.label !== '';
+      let inner = Math.max(40, outer.width - (left - x) - (hasScale ? scaleRoom : 8));
+      let height = Math.max(rows.length > 4 ? 46 : 90, (bodyHeight * row.height) / whole - head - 40);
       if (panel.equal) {  // one unit is as long on both axes
         const ratio = Math.abs((panel.y.most - panel.y.least) / (panel.x.most - panel.x.least));
         if (inner * ratio > height * 1.4) inner = (height * 1.4) / ratio;
@@ -312,6 +351,7 @@ export function drawFigure(figure: Figure, width: number): Drawn {
       const place = { panel, left, top: y + head + 4, width: inner, height };
       placed.push(place);
       drawPanel(root, place, y + titleHeight(panel, outer.width), outer);
+      if (hasScale) scales.push(drawScale(root, place));
       lowest = Math.max(lowest, place.top + height + (panel.x.shown ? 40 : 10));
       x += outer.width + gap;
     }
@@ -329,11 +369,11 @@ export function drawFigure(figure: Figure, width: number): Drawn {
     canvas.style.top = `${Math.min(y1, y2)}px`;
     canvas.style.width = `${Math.abs(x2 - x1)}px`;
     canvas.style.height = `${Math.abs(y2 - y1)}px`;
-    paintHeat(canvas, heat, y1 > y2);
+    paintHeat(canvas, place);
     canvases.push(canvas);
   }
   root.setAttribute('viewBox', `0 0 ${width} ${Math.ceil(y)}`);
   root.setAttribute('width', String(width));
   root.setAttribute('height', String(Math.ceil(y)));
-  return { root, canvases, placed, width, height: Math.ceil(y) };
+  return { root, canvases, scales, placed, width, height: Math.ceil(y) };
 }

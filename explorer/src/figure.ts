@@ -1,8 +1,10 @@
 // <pe-figure>: a figure with its cursor, keyboard, data table, exports and the command that prints the same numbers.
 
-import { figure, type Figure } from './core';
-import { announce, copyText, download, h, npyOf, shown, svg, words } from './dom';
-import { drawFigure, fromX, hatchNegative, isDark, paintHeat, toX, toY, type Drawn, type Placed } from './draw';
+import { type Figure, Superseded, figure } from './core';
+import { announce, copyText, h, shown, svg, words } from './dom';
+import { type Drawn, type Placed, drawFigure, fromX, fromY, hatchNegative, isDark, paintHeat, paintScale, toX, toY } from './draw';
+import { rowsOf, savers } from './figure_files';
+import { chipsAt, nearest, placeBox, readingAt, readoutBox } from './readout';
 import { type NumberParam, held, view } from './state';
 
 export type FigureConfig = {
@@ -19,31 +21,9 @@ export type FigureConfig = {
 
 // Between the margins of A4 and Letter, in pixels of CSS.
 const paperWidth = 660;
-const csvCell = (value: number | string): string => (typeof value === 'number' ? String(value) : `"${value.replaceAll('"', '""')}"`);
-
-/// Every number of a figure: [panel, series, x, y] for lines, [panel, row, column, value] for maps.
-export function rowsOf(made: Figure, most = Infinity): (number | string)[][] {
-  const rows: (number | string)[][] = [['panel', 'series', 'x', 'y']];
-  const panels = made.rows.flatMap((row) => row.panels);
-  panels.forEach((panel, index) => {
-    const name = panel.title || `panel ${index + 1}`;
-    for (const series of panel.series) {
-      for (let i = 0; i < series.x.length && rows.length < most; ++i) rows.push([name, series.name, series.x[i], series.y[i]]);
-    }
-    for (const one of panel.envelopes) {
-      for (let i = 0; i < one.x.length && rows.length < most; ++i) {
-        rows.push([name, `${one.name} lowest`, one.x[i], one.low[i]], [name, `${one.name} highest`, one.x[i], one.high[i]]);
-      }
-    }
-    const { heat } = panel;
-    if (heat) {
-      heat.rows.forEach((at, row) => heat.columns.forEach((column, k) => {
-        if (rows.length < most) rows.push([name, `${panel.y.label} ${at}`, column, heat.values[row * heat.columns.length + k]]);
-      }));
-    }
-  });
-  return rows;
-}
+// While something is dragged: as many points and cells as a frame has time for. At rest a figure is exact.
+const sketch = { points: 480, cells_across: 96, cells_down: 128, sketch: true };
+const frameTime = 8, restTime = 150;
 
 export class PeFigure extends HTMLElement {
   private config!: FigureConfig;
@@ -52,19 +32,25 @@ export class PeFigure extends HTMLElement {
   private surface = h('div', { class: 'surface', tabindex: 0, role: 'group' });
   private note = h('p', { class: 'note' });
   private code = h('code');
-  private tableHolder = h('div', { class: 'table-holder', tabindex: 0, role: 'region', 'aria-label': 'data table' });
+  private overlay = h('div', { class: 'overlay', 'aria-hidden': 'true' });
+  private tableHolder = h('div', { class: 'table-holder', tabindex: 0, role: 'region' });
   private details!: HTMLDetailsElement;
   private frame = 0;
   private fingers = new Map<number, [number, number]>();
   private pinch?: { apart: number; value: number };
   private scrub?: { from: number; value: number };
+  private pointer?: [number, number];
+  private wide = 0;
   private asked = '';
+  private turn = 0;
+  private drawnTurn = 0;
+  private cost = 0;
+  private isSeen = true;
   private isOnPaper = false;
+  private seen?: IntersectionObserver;
   private stop?: () => void;
   private resize?: ResizeObserver;
   ready: Promise<void> = Promise.resolve();
-  /// For the tests: time of the last draw.
-  scriptTime = 0;
 
   setup(config: FigureConfig): this {
     this.config = config;
@@ -74,27 +60,36 @@ export class PeFigure extends HTMLElement {
   connectedCallback(): void {
     const { label, cursor, zoom } = this.config;
     this.surface.setAttribute('aria-label', [label, cursor && `Arrow keys move ${cursor.param.label}`, zoom && 'Plus and minus zoom'].filter(Boolean).join('. '));
+    this.tableHolder.setAttribute('aria-label', `Data table: ${label}`);
     this.details = h('details', { class: 'data', ontoggle: () => this.fillTable() }, h('summary', {}, 'Data table'), this.tableHolder);
     const button = (text: string, act: () => void) => h('button', { type: 'button', onclick: act }, text);
-    this.replaceChildren(
-      this.surface, this.note,
+    const behind = h('div', { class: 'behind' },
       h('div', { class: 'tools' },
-        button('PNG', () => this.savePng()), button('SVG', () => this.saveSvg()), button('CSV', () => this.saveCsv()), button('NPY', () => this.saveNpy()),
+        ...Object.entries(savers).map(([kind, save]) => button(kind, () => { if (this.made && this.drawn) save(this.made, this.drawn); })),
         button('Copy link', () => copyText(view.link()))),
       h('div', { class: 'command', 'aria-label': 'The same on the command line', role: 'group' },
         h('span', {}, 'The same on the command line'), this.code, button('Copy', () => copyText(this.config.command()))),
       this.details);
+    behind.hidden = true;
+    const more = h('button', { type: 'button', class: 'more', 'aria-expanded': 'false', 'aria-label': 'More: files, link, command, data', title: 'Files, link, command, data', onclick: () => {
+      behind.hidden = !behind.hidden;
+      more.setAttribute('aria-expanded', String(!behind.hidden));
+    } }, '⋯');
+    this.replaceChildren(this.surface, h('div', { class: 'figure-foot' }, this.note, more), behind);
     // a finger scrolls the page over a map until the map is tapped
     this.surface.classList.toggle('vertical', cursor?.axis === 'y');
     this.surface.addEventListener('keydown', (event) => this.onKey(event));
     this.surface.addEventListener('pointerdown', (event) => this.onPointer(event));
-    this.surface.addEventListener('pointermove', (event) => event.buttons && this.onPointer(event));
+    this.surface.addEventListener('pointermove', (event) => { if (event.buttons) this.onPointer(event); this.read(event); });
+    this.surface.addEventListener('pointerleave', () => this.read());
     this.surface.addEventListener('pointerup', (event) => this.onPinch(event));
     this.surface.addEventListener('pointercancel', (event) => this.onPinch(event));
     this.surface.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
     this.stop = view.onChange(() => this.request());
-    this.resize = new ResizeObserver(() => { if (!this.isOnPaper) this.draw(); });
+    this.resize = new ResizeObserver(() => { this.wide = 0; if (!this.isOnPaper) this.draw(); });
     this.resize.observe(this);
+    this.seen = new IntersectionObserver((changes) => { this.isSeen = changes.at(-1)!.isIntersecting; });
+    this.seen.observe(this);
     addEventListener('posenc-theme', this.repaint);
     addEventListener('beforeprint', this.toPaper);
     addEventListener('afterprint', this.fromPaper);
@@ -104,6 +99,7 @@ export class PeFigure extends HTMLElement {
   disconnectedCallback(): void {
     this.stop?.();
     this.resize?.disconnect();
+    this.seen?.disconnect();
     removeEventListener('posenc-theme', this.repaint);
     removeEventListener('beforeprint', this.toPaper);
     removeEventListener('afterprint', this.fromPaper);
@@ -112,6 +108,7 @@ export class PeFigure extends HTMLElement {
   /// At most one computation per frame, with the newest values.
   request(): void {
     if (this.frame) return;
+    this.dataset.waiting = 'yes';
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
       this.ready = this.update();
@@ -120,41 +117,76 @@ export class PeFigure extends HTMLElement {
 
   private async update(): Promise<void> {
     if (!this.isConnected) return;
-    const began = performance.now();
-    const request = this.config.request(), key = JSON.stringify(request);
-    this.code.replaceChildren(...words(this.config.command()));
+    const mine = ++this.turn;
+    this.dataset.waiting = 'yes';
+    this.showCommand();
+    try {
+      await this.compute(mine);
+      this.note.classList.remove('refused');
+      this.note.textContent = this.made?.note ?? '';
+      this.dispatchEvent(new Event('drawn'));
+    } catch (error) {
+      if (error instanceof Superseded) this.cost = Math.max(this.cost, restTime);  // it took too long: the next is coarse
+      if (error instanceof Superseded || mine !== this.turn) return;
+      this.note.textContent = (error as Error).message;
+      this.note.classList.add('refused');
+    }
+    if (mine === this.turn && !this.frame) delete this.dataset.waiting;
+  }
+
+  private showCommand(): void {
+    const command = this.config.command();
+    if (this.code.textContent === command) return;
+    this.code.replaceChildren(...words(command));
     // a long one scrolls, and keys must reach what scrolls
-    const isLong = this.config.command().length > 400;
+    const isLong = command.length > 400;
     this.code.classList.toggle('long', isLong);
     if (isLong) this.code.tabIndex = 0;
     else this.code.removeAttribute('tabindex');
-    try {
-      if (key !== this.asked) {
-        this.made = this.config.made ? this.config.made() : await figure(request);
-        this.asked = key;
-        if (this.made) this.draw();
-        else this.surface.replaceChildren();
-        if (this.details.open) this.fillTable();
-      } else {
-        this.drawCursor();
-      }
-    } catch (error) {
-      this.note.textContent = (error as Error).message;
-      this.note.classList.add('refused');
-      return;
+  }
+
+  // Coarse while something moves, exact at rest. What is not on the screen, and what takes longer than a frame, waits.
+  private async compute(mine: number): Promise<void> {
+    const request = this.config.request(), key = JSON.stringify(request);
+    if (key === this.asked) {
+      this.drawnTurn = mine;  // what an older question brings is not drawn over it
+      return this.drawCursor();
     }
-    this.note.classList.remove('refused');
-    this.note.textContent = this.made?.note ?? '';
-    this.scriptTime = performance.now() - began;
+    if (this.config.made) {
+      this.take(this.config.made(), mine);
+    } else {
+      if (view.isMoving(restTime) && this.made && (this.cost > frameTime || !this.isSeen)) {
+        if (this.isSeen) this.take(await figure({ ...request, ...sketch }, { owner: this }), mine);
+        while (view.isMoving(restTime)) await new Promise((resolve) => setTimeout(resolve, 30));
+        if (mine !== this.turn) return;
+      }
+      const exact = await figure(request, { owner: this, isPatient: true }), began = performance.now();
+      this.take(exact, mine);
+      this.cost = exact.took + performance.now() - began;
+    }
+    if (mine !== this.turn) return;
+    this.asked = key;
+    if (this.details.open) this.fillTable();
+  }
+
+  // An answer that a newer question follows is drawn all the same, unless a newer one is drawn already.
+  private take(made: Figure | undefined, turn: number): void {
+    if (turn < this.drawnTurn || !this.isConnected) return;
+    this.drawnTurn = turn;
+    this.asked = '';
+    this.made = made;
+    if (made) this.draw();
+    else this.surface.replaceChildren();
   }
 
   private draw(most = Infinity): void {
-    const width = Math.min(most, Math.floor(this.surface.clientWidth));
+    this.wide ||= Math.floor(this.surface.clientWidth);  // asking for it again makes the browser lay out the page again
+    const width = Math.min(most, this.wide);
     if (!this.made || width < 50) return;
     this.drawn = drawFigure(this.made, width);
-    const { root, canvases, height } = this.drawn;
+    const { root, canvases, scales, height } = this.drawn;
     root.setAttribute('aria-label', [this.made.title, this.made.subtitle].filter(Boolean).join('. '));
-    this.surface.replaceChildren(...canvases, root);
+    this.surface.replaceChildren(...canvases, ...scales, root, this.overlay);
     this.surface.style.height = `${height}px`;
     this.surface.classList.toggle('tall', height > 700);  // smaller on paper, so that it fits below a text
     this.drawCursor();
@@ -162,6 +194,7 @@ export class PeFigure extends HTMLElement {
 
   private drawCursor(): void {
     const { cursor } = this.config;
+    this.drawOverlay();
     if (!cursor || cursor.isUnseen || !this.drawn) return;
     this.drawn.root.querySelectorAll('.cursor').forEach((line) => line.remove());
     const value = view.get(cursor.param);
@@ -177,6 +210,21 @@ export class PeFigure extends HTMLElement {
     }
   }
 
+  // The numbers at the cursor, and those under a pointer that is over the figure.
+  private drawOverlay(): void {
+    const { cursor } = this.config;
+    if (!this.drawn) return;
+    const chips = cursor && !cursor.isUnseen && cursor.axis === 'x' ? chipsAt(this.drawn.placed, view.get(cursor.param)) : [];
+    const reading = this.pointer && readingAt(this.drawn.placed, ...this.pointer), box = reading && readoutBox(reading);
+    this.overlay.replaceChildren(...chips, ...(box ? [box] : []));
+    if (box) placeBox(box, ...this.pointer!, this.drawn.width, this.drawn.height);
+  }
+  private read(event?: PointerEvent): void {
+    const box = this.surface.getBoundingClientRect();
+    this.pointer = event && [event.clientX - box.left, event.clientY - box.top];
+    this.drawOverlay();
+  }
+
   private say(): void {
     const { cursor } = this.config;
     if (!cursor || !this.drawn) return;
@@ -188,13 +236,8 @@ export class PeFigure extends HTMLElement {
 
   /// The value of each line closest to a place on the axis.
   valuesAt(value: number): { name: string; y: number }[] {
-    return (this.made?.rows ?? []).flatMap((row) => row.panels).flatMap((panel) => panel.series).filter((series) => series.x.length).map((series) => {
-      let best = 0;
-      series.x.forEach((x, i) => {
-        if (Math.abs(x - value) < Math.abs(series.x[best] - value)) best = i;
-      });
-      return { name: series.name, y: series.y[best] };
-    });
+    return (this.made?.rows ?? []).flatMap((row) => row.panels).flatMap((panel) => panel.series).filter((series) => series.x.length)
+      .map((series) => ({ name: series.name, y: series.y[nearest(series.x, value)] }));
   }
 
   private move(value: number): void {
@@ -268,10 +311,7 @@ export class PeFigure extends HTMLElement {
     if (!place) return;
     if (event.type === 'pointerdown') this.surface.setPointerCapture(event.pointerId);
     if (cursor.axis === 'x') this.move(Math.round(fromX(place, px)));
-    else {
-      const { y } = place.panel, at = (py - place.top) / place.height;
-      this.move(Math.round(y.reversed ? y.least + at * (y.most - y.least) : y.most - at * (y.most - y.least)));
-    }
+    else this.move(Math.round(fromY(place, py)));
   }
 
   // Where the number is no place on an axis, dragging across counts it up and down.
@@ -288,7 +328,8 @@ export class PeFigure extends HTMLElement {
   // Lines and text have colours of the style sheet; maps are painted.
   private repaint = (): void => this.paint(isDark());
   private paint(dark: boolean): void {
-    for (const [canvas, place] of this.maps()) paintHeat(canvas, place.panel.heat!, toY(place, place.panel.heat!.rows[0]) > toY(place, place.panel.heat!.rows.at(-1)!), dark);
+    for (const [canvas, place] of this.maps()) paintHeat(canvas, place, dark);
+    for (const canvas of this.drawn?.scales ?? []) paintScale(canvas, dark);
   }
   private maps(): [HTMLCanvasElement, Placed][] {
     const places = this.drawn?.placed.filter((one) => one.panel.heat) ?? [];
@@ -315,58 +356,6 @@ export class PeFigure extends HTMLElement {
       h('thead', {}, h('tr', {}, ...head.map((cell) => h('th', { scope: 'col' }, String(cell))))),
       h('tbody', {}, ...body.map((row) => h('tr', {}, ...row.map((cell) => h('td', {}, typeof cell === 'number' ? shown(cell, 8) : cell)))))),
       body.length >= most - 1 ? h('p', { class: 'note' }, `The first ${most} numbers; CSV has all.`) : null as unknown as Node);
-  }
-
-  // --- exports ---------------------------------------------------------------------------------------------
-
-  private standalone(): string {
-    const copy = this.drawn!.root.cloneNode(true) as SVGElement;
-    copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
-    const originals = this.drawn!.root.querySelectorAll('*');
-    // A file has no style sheet: what the page shows is written into it.
-    copy.querySelectorAll('*').forEach((element, index) => {
-      const look = getComputedStyle(originals[index]);
-      for (const name of ['fill', 'stroke', 'stroke-width', 'font-size', 'font-family', 'font-weight', 'opacity']) {
-        const value = look.getPropertyValue(name);
-        if (value) element.setAttribute(name, value);
-      }
-      element.removeAttribute('class');
-    });
-    const paper = getComputedStyle(document.body).backgroundColor;
-    const back = svg('rect', { width: '100%', height: '100%', fill: paper });
-    const images = this.drawn!.canvases.map((canvas) => svg('image', {
-      href: canvas.toDataURL(), x: parseFloat(canvas.style.left), y: parseFloat(canvas.style.top),
-      width: parseFloat(canvas.style.width), height: parseFloat(canvas.style.height), preserveAspectRatio: 'none',
-      'image-rendering': 'pixelated',
-    }));
-    copy.prepend(back, ...images);
-    return new XMLSerializer().serializeToString(copy);
-  }
-
-  private name(extension: string): string {
-    return `posenc-${this.made!.kind}.${extension}`;
-  }
-  saveSvg(): void {
-    download(this.name('svg'), new Blob([this.standalone()], { type: 'image/svg+xml' }));
-  }
-  saveCsv(): void {
-    download(this.name('csv'), new Blob([rowsOf(this.made!).map((row) => row.map(csvCell).join(',')).join('\r\n') + '\r\n'], { type: 'text/csv' }));
-  }
-  /// A map as [rows, columns]; lines as [points, 2], one below the other.
-  saveNpy(): void {
-    const heat = this.made!.rows.flatMap((row) => row.panels).find((panel) => panel.heat)?.heat;
-    const numbers = heat ? heat.values : Float64Array.from(rowsOf(this.made!).slice(1).flatMap((row) => row.slice(2) as number[]));
-    const shape = heat ? [heat.rows.length, heat.columns.length] : [numbers.length / 2, 2];
-    download(this.name('npy'), new Blob([npyOf(shape, numbers)], { type: 'application/octet-stream' }));
-  }
-  savePng(): void {
-    const picture = new Image();
-    picture.onload = () => {
-      const canvas = h('canvas', { width: this.drawn!.width * 2, height: this.drawn!.height * 2 });
-      canvas.getContext('2d')!.drawImage(picture, 0, 0, canvas.width, canvas.height);
-      canvas.toBlob((blob) => blob && download(this.name('png'), blob));
-    };
-    picture.src = 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(this.standalone());
   }
 
   /// For tests: the numbers that are drawn now.

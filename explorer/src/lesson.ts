@@ -36,37 +36,39 @@ export const section = (title: string, ...children: (Node | string)[]): HTMLElem
 
 export type Guess = { question: string; choices: { text: string; right?: boolean; because: string }[] };
 
-/// Predict, then reveal: `hidden` is shown after a guess, or at once where guesses are switched off.
-export function guess(ask: Guess, ...hidden: Node[]): HTMLElement {
-  const result = h('p', { class: 'verdict', role: 'status' });
-  const rest = h('div', { class: 'revealed' }, ...hidden);
-  const off = view.hides('predict') || localStorageGet('posenc-guesses') === 'off';
-  const box = h('div', { class: 'guess' }, h('h2', {}, 'First, a guess'), h('p', {}, prose(ask.question)));
-  const list = h('div', { class: 'choices', role: 'group', 'aria-label': 'Possible answers' });
-  const reveal = () => {
-    rest.hidden = false;
-    rest.querySelectorAll('pe-figure').forEach((figure) => (figure as any).request?.());
+/// A question beside the figures, which answer it: asked once and remembered, and closed where the address already is a
+/// view, a link of somebody's or a stop of the tour.
+export function guess(ask: Guess): HTMLElement {
+  if (view.hides('predict') || localStorageGet('posenc-guesses') === 'off') return h('div');
+  const stored = `posenc-guess ${ask.question}`, before = localStorageGet(stored);
+  const result = h('p', { class: 'verdict', role: 'status' }), list = h('div', { class: 'choices', role: 'group', 'aria-label': 'Possible answers' });
+  const buttons = ask.choices.map((choice, index) => h('button', { type: 'button', onclick: () => choose(index) }, h('kbd', {}, String(index + 1)), ' ', prose(choice.text)));
+  const choose = (index: number) => {
+    const choice = ask.choices[index];
+    buttons.forEach((other, i) => (i === index ? other.setAttribute('aria-pressed', 'true') : other.removeAttribute('aria-pressed')));
+    result.className = `verdict ${choice.right ? 'right' : 'wrong'}`;
+    result.replaceChildren(h('strong', {}, choice.right ? '✓ Right. ' : '✗ Not quite. '), prose(choice.because));
+    localStorageSet(stored, String(index));
   };
-  ask.choices.forEach((choice, index) => {
-    const button = h('button', { type: 'button' }, h('kbd', {}, String(index + 1)), ' ', prose(choice.text));
-    button.addEventListener('click', () => {
-      list.querySelectorAll('button').forEach((other) => other.removeAttribute('aria-pressed'));
-      button.setAttribute('aria-pressed', 'true');
-      result.className = `verdict ${choice.right ? 'right' : 'wrong'}`;
-      result.replaceChildren(h('strong', {}, choice.right ? '✓ Right. ' : '✗ Not quite. '), prose(choice.because));
-      reveal();
-    });
-    list.append(button);
-  });
   const skip = h('button', { type: 'button', class: 'quiet', onclick: () => {
     localStorageSet('posenc-guesses', 'off');
+    const next = box.parentElement?.querySelector<HTMLElement>('.guess ~ section h2, .guess ~ * h2') ?? document.querySelector('h1');
     box.remove();
-    reveal();
-  } }, 'Skip guesses on all pages');
-  box.append(list, result, skip);
-  if (off) return h('div', {}, rest);
-  rest.hidden = true;
-  return h('div', {}, box, rest);
+    next?.setAttribute('tabindex', '-1');
+    next?.focus();
+  } }, 'No guesses on any page');
+  const box = h('details', { class: 'guess' }, h('summary', {}, h('strong', {}, 'Guess: '), prose(ask.question)), list, result, skip);
+  list.append(...buttons);
+  if (before !== null && ask.choices[Number(before)]) choose(Number(before));
+  box.open = before === null && !view.isChosen();
+  const onKey = (event: KeyboardEvent) => {
+    if (!box.isConnected) return removeEventListener('keydown', onKey);
+    const from = event.target as Element;
+    if (!box.open || event.ctrlKey || event.metaKey || event.altKey || from.closest('input, select, textarea, .surface, .flash-card')) return;
+    if (buttons[Number(event.key) - 1]) choose(Number(event.key) - 1);
+  };
+  requestAnimationFrame(() => addEventListener('keydown', onKey));
+  return box;
 }
 
 // A page from a disk, or a browser that keeps nothing, may refuse.

@@ -1,5 +1,6 @@
 // Opens the page that the address names, and builds the frame around it.
 
+import { type PeFigure } from './figure';
 import './figure';
 import { announce, copyText, h } from './dom';
 import { localStorageGet, localStorageSet } from './lesson';
@@ -16,10 +17,28 @@ const links = titles.filter((one) => !one.isHidden).map((one, index) => {
   return link;
 });
 
+// A link that names no page says so.
+function refuse(): void {
+  open = '';
+  ++turn;
+  view.leavePage();
+  links.forEach((link) => link.removeAttribute('aria-current'));
+  const words = view.isLater ? 'This link was made by a later version of the explorer, which this one cannot read.' : `There is no page “${view.page.slice(0, 60)}” here.`;
+  document.title = 'Not found · posenc';
+  main.replaceChildren(h('h1', { tabindex: -1 }, 'Not found'), h('div', { class: 'page', id: 'page-none', 'data-ready': 'yes' }, h('p', {}, words), h('p', {}, h('a', { href: linkTo('start') }, 'To the start'))));
+}
+
+// Back and forward return to where the page was left; another page begins at its top.
+history.scrollRestoration = 'manual';
+const scrolled = new Map<string, number>();
+let wentBack = false;
+(window as any).navigation?.addEventListener('navigate', (event: { navigationType: string }) => { if (event.navigationType !== 'replace') wentBack = event.navigationType === 'traverse'; });
+addEventListener('scroll', () => { if (open && document.getElementById(`page-${open}`)?.dataset.ready) scrolled.set(open, scrollY); }, { passive: true });
+
 async function show(): Promise<void> {
   document.documentElement.dataset.hide = view.hidden();
-  const index = Math.max(0, titles.findIndex((one) => one.id === view.page));
-  const { id } = titles[index];
+  const found = titles.findIndex((one) => one.id === view.page), index = Math.max(0, found), { id } = titles[index];
+  if (found < 0 || view.isLater) return refuse();
   if (id === open) return;
   open = id;
   const mine = ++turn;
@@ -44,9 +63,13 @@ async function show(): Promise<void> {
   // once more, when the style sheet has given the bar its width
   requestAnimationFrame(() => links[index]?.scrollIntoView({ block: 'nearest', inline: 'center' }));
   if (mine > 1) {
+    main.querySelector('h1')?.focus({ preventScroll: true });
     scrollTo(0, 0);
-    main.querySelector('h1')?.focus();
     announce(page.title);
+    if (!wentBack || !scrolled.get(id)) return;
+    const to = scrolled.get(id)!;
+    await Promise.all([...body.querySelectorAll<PeFigure>('pe-figure, pe-story')].map((one) => one.ready));
+    if (mine === turn) scrollTo(0, to);
   }
 }
 
@@ -82,6 +105,9 @@ document.addEventListener('click', (event) => {
   const link = (event.target as Element).closest<HTMLAnchorElement>('a[href*="#v=1&p="]');
   if (link) link.href = view.carriedTo(link.href);
 }, true);
+
+// A file that misses its place is not opened in place of the page.
+for (const name of ['dragover', 'drop'] as const) addEventListener(name, (event) => { if (event.dataTransfer?.types.includes('Files')) event.preventDefault(); });
 
 // The tour is loaded where an address has one.
 const followTour = () => { if (/[#&]tour=/.test(view.hash())) import('./tour').then(({ showTour }) => showTour()); else document.querySelector('aside.tour')?.remove(); };

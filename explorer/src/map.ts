@@ -15,6 +15,7 @@ export const loaders: { [id: string]: () => Promise<{ page: Page }> } = {
   exact: () => import('./pages/exact'),
   check: () => import('./pages/check'),
   lab: () => import('./pages/lab'),
+  stories: () => import('./pages/stories'),
   practice: () => import('./pages/practice'),
   reference: () => import('./pages/reference'),
   guides: () => import('./pages/guides'),

@@ -48,9 +48,11 @@ export const shared = {
 
 export class View {
   page = 'start';
+  isLater = false;
   private values = new Map<string, string>();
   private listeners = new Map<() => void, boolean>();
   private writing = 0;
+  private changedAt = -Infinity;
   /// The address as it was read or written last.
   private known = '';
 
@@ -69,8 +71,14 @@ export class View {
     this.known = location.hash;
     const fields = new URLSearchParams(this.known.slice(1));
     // A view of a later version may mean something else by the same key.
-    if (fields.has('v') && fields.get('v') !== '1') return;
-    this.page = fields.get('p') ?? 'start';
+    this.isLater = fields.has('v') && fields.get('v') !== '1';
+    if (this.isLater) {
+      this.page = '';
+      this.values.clear();
+      return;
+    }
+    // waves.html is the page about waves
+    this.page = fields.get('p') ?? document.documentElement.dataset.page ?? 'start';
     fields.delete('v');
     fields.delete('p');
     this.values = new Map(fields);
@@ -101,8 +109,18 @@ export class View {
     if (taken === this.get(param)) return;
     if (taken === param.start) this.values.delete(param.key);
     else this.values.set(param.key, typeof taken === 'boolean' ? (taken ? '1' : '0') : String(taken));
+    this.changedAt = performance.now();
     this.tell();
     this.write();
+  }
+  /// Whether somebody changed a value less than so many milliseconds ago: perhaps more follows.
+  isMoving(milliseconds: number): boolean {
+    return performance.now() - this.changedAt < milliseconds;
+  }
+
+  /// Whether the address names more than a page: a view that somebody chose.
+  isChosen(): boolean {
+    return this.values.size > 0;
   }
 
   /// Switched on by a teacher: &hide=predict,commands,exports,data &lock=d,base.

@@ -2,6 +2,10 @@
 
 import { ask } from './core';
 import { announce, code, copyText, download, h, prose, shown } from './dom';
+import { rove } from './roving';
+import { view } from './state';
+
+const restTime = 90;
 
 /// Other choices that a story takes: fields for the library, and the same as words of the command line.
 export type StoryChoice = { fields: object; words: string };
@@ -18,6 +22,7 @@ export class PeStory extends HTMLElement {
   private config!: StoryConfig;
   story: any;
   ready: Promise<void> = Promise.resolve();
+  private waiting = 0;
 
   setup(config: StoryConfig): this {
     this.config = config;
@@ -32,8 +37,19 @@ export class PeStory extends HTMLElement {
     return `posenc explain ${this.config.name}${words ? ` --text "${words}"` : ''}${this.config.more?.().words ?? ''}${cell ? ` --cell "${cell}"` : ''}`;
   }
 
+  /// Tells it again, once nothing moves any more: hundreds of cells are too many for every step of a slider.
+  request(): void {
+    clearTimeout(this.waiting);
+    this.dataset.waiting = 'yes';
+    this.waiting = setTimeout(() => {
+      if (view.isMoving(restTime)) return this.request();
+      this.ready = this.update().finally(() => { delete this.dataset.waiting; });
+    }, 30) as unknown as number;
+  }
+
   async update(): Promise<void> {
     const words = this.config.text?.() ?? '';
+    if (!this.hasChildNodes()) this.append(h('p', { class: 'note' }, 'Loading the example…'));
     try {
       this.story = (await ask({ call: 'story', name: this.config.name, text: words, ...this.config.more?.().fields })).json;
     } catch (error) {
@@ -80,13 +96,14 @@ export class PeStory extends HTMLElement {
   private block(block: any): HTMLElement {
     if (block.kind === 'matrix') return this.matrix(block);
     if (block.kind === 'formula') return h('p', { class: 'formula' }, prose(block.text));
-    if (block.kind === 'note') {
-      return h('p', { class: 'note' }, prose(block.text));
+    if (block.kind === 'note' && block.misprints?.length) {
+      return h('details', { class: 'misprints' }, h('summary', {}, `Misprints in texts about this (${block.misprints.length})`), h('p', { class: 'note' }, prose(block.text)));
     }
+    if (block.kind === 'note') return h('p', { class: 'note' }, prose(block.text));
     if (block.kind === 'errata') {
-      return h('dl', { class: 'facts errata' }, ...block.misprints.flatMap((one: any) => [
+      return h('details', { class: 'misprints' }, h('summary', {}, `Misprints in texts about this (${block.misprints.length})`), h('dl', { class: 'facts errata' }, ...block.misprints.flatMap((one: any) => [
         h('dt', {}, one.matrix ? `${one.matrix}[${one.row}, ${one.column}]` : one.row),
-        h('dd', {}, `${one.value.toFixed(Math.max(2, (one.printed.split('.')[1] ?? '').length))}, printed ${one.printed}`)]));
+        h('dd', {}, `${one.value.toFixed(Math.max(2, (one.printed.split('.')[1] ?? '').length))}, printed ${one.printed}`)])));
     }
     return h('dl', { class: 'facts' }, ...block.facts.flatMap((fact: any) => [h('dt', {}, prose(fact.name)), h('dd', {}, fact.shown)]));
   }
@@ -103,19 +120,12 @@ export class PeStory extends HTMLElement {
       button.classList.add(value < 0 ? 'below' : 'above');
       button.style.setProperty('--share', `${(86 * Math.abs(value) / largest).toFixed(1)}%`);
       button.addEventListener('click', () => this.open(opened, `${matrix.name} ${row} ${column}`));
-      button.addEventListener('keydown', (event) => {
-        const move: { [key: string]: number[] } = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
-        const step = move[event.key];
-        if (!step) return;
-        event.preventDefault();
-        const line = (button.closest('tbody') as HTMLTableSectionElement).rows[i + step[0]];
-        (line?.cells[k + 1 + step[1]]?.querySelector('button') as HTMLButtonElement | null)?.focus();
-      });
       return h('td', {}, button);
     })));
+    const cells = h('tbody', {}, ...body);
+    rove(cells, 'button');
     return h('figure', { class: 'matrix', 'data-matrix': matrix.name }, h('figcaption', {}, prose(matrix.caption)),
-      h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, h('td', {}), ...matrix.columns.map((column) => h('th', { scope: 'col' }, column)))),
-        h('tbody', {}, ...body))), opened);
+      h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, h('td', {}), ...matrix.columns.map((column) => h('th', { scope: 'col' }, column)))), cells)), opened);
   }
 
   private async open(place: HTMLElement, cell: string): Promise<void> {

@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { contrast } from './contrast.mjs';
-import { POSENC, axe, complaints, contextOf, go, open, pages, places, setUp, settled, tearDown, whole } from './site.mjs';
+import { POSENC, axe, complaints, contextOf, go, open, pages, places, setUp, settled, shownPage, tearDown, whole } from './site.mjs';
 
 let address, context, page;
 before(async () => {
@@ -151,19 +152,113 @@ test('keys move the cursor of all figures, and it is announced', async () => {
   await page.keyboard.press('ArrowRight');
   assert.match(await page.locator('#live').innerText(), /m = 1, .*0\.8415/);
   await settled(page);
-  assert.match(await page.locator('pe-figure').nth(2).innerText(), /--at 1/);
+  assert.match(await page.locator('pe-figure').nth(2).locator('.command code').textContent(), /--at 1/);
   await page.waitForFunction(() => /m=1\b/.test(location.hash));
 });
 
-test('a guess comes before the figures', async () => {
+const figuresInSight = (page) => page.evaluate(() => [...document.querySelectorAll('pe-figure svg.drawing, pe-story table, table.schemes')].filter((one) => one.checkVisibility() && one.getBoundingClientRect().width > 50).length);
+
+test('a guess is asked once, is remembered, and hides no figure', async () => {
   const context = await contextOf({}, 'on');
   const page = await open(context, `${address}#v=1&p=waves`);
-  await page.waitForSelector('#page-waves[data-ready=yes]');
-  assert.equal(await page.locator('pe-figure').first().isVisible(), false);
-  await page.getByRole('button', { name: 'about 47,000' }).click();
-  assert.match(await page.locator('.verdict').innerText(), /Right/);
-  await page.locator('pe-figure').first().waitFor({ state: 'visible' });
+  await shownPage(page, 'waves');
+  assert.equal(await figuresInSight(page), 3);
+  assert.equal(await page.locator('.guess').evaluate((one) => one.open), true);
+  // the keys that its answers show
+  await page.keyboard.press('1');
+  assert.match(await page.locator('.guess .verdict').innerText(), /Not quite/);
+  await page.keyboard.press('2');
+  assert.match(await page.locator('.guess .verdict').innerText(), /Right/);
+  await page.reload();
+  await shownPage(page, 'waves');
+  assert.equal(await page.locator('.guess').evaluate((one) => one.open), false);
+  await page.locator('.guess summary').click();
+  assert.match(await page.locator('.guess .verdict').innerText(), /Right/);
+  await page.getByRole('button', { name: 'No guesses on any page' }).click();
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), 'H2');
   await context.close();
+});
+
+test('the tour and a link to a view show their figures to somebody who has answered no guess', async () => {
+  const context = await contextOf({}, 'on');
+  const page = await open(context, address);
+  await page.getByRole('link', { name: /Take the tour/ }).click();
+  const stops = JSON.parse(readFileSync(new URL('../../content/tour.json', import.meta.url), 'utf8'));
+  for (const [index, stop] of stops.entries()) {
+    const id = /p=(\w+)/.exec(stop.view)[1];
+    await shownPage(page, id);
+    await page.waitForFunction((words) => document.querySelector('aside.tour')?.textContent.startsWith(words), `${index + 1} of `);
+    await page.waitForFunction(() => document.querySelector('pe-figure svg.drawing, pe-story table, table.schemes tbody tr'));
+    assert.ok(await figuresInSight(page) > 0, `stop ${index + 1}`);
+    assert.equal(await page.locator('.guess').evaluate((one) => one.open), false, `stop ${index + 1}`);
+    if (index + 1 < stops.length) await page.locator('aside.tour').getByRole('link', { name: 'Next' }).click();
+  }
+  await go(page, '#v=1&p=waves&d=32&m=100');
+  assert.equal(await figuresInSight(page), 3);
+  assert.equal(await page.locator('.guess').evaluate((one) => one.open), false);
+  await context.close();
+});
+
+test('paper has the figures, drawn, while a guess is open', async () => {
+  const context = await contextOf({}, 'on');
+  const page = await open(context, `${address}#v=1&p=waves`);
+  await shownPage(page, 'waves');
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  await page.emulateMedia({ media: 'print' });
+  assert.equal(await figuresInSight(page), 3);
+  assert.equal(await page.locator('.guess').isVisible(), false);
+  assert.ok(await page.locator('pe-figure .command').first().isVisible());
+  await context.close();
+});
+
+test('a link to no page, or of a later version, says so; back returns to where the page was left', async () => {
+  const other = await open(context, `${address}#v=1&p=nope`);
+  await other.waitForSelector('#page-none');
+  assert.match(await other.locator('main').innerText(), /no page “nope”/);
+  await other.goto('about:blank');
+  await other.goto(`${address}#v=2&p=waves`);
+  await other.waitForSelector('#page-none');
+  assert.match(await other.locator('main').innerText(), /later version/);
+  await other.getByRole('link', { name: 'To the start' }).click();
+  await shownPage(other, 'start');
+  await go(other, '#v=1&p=waves');
+  await other.evaluate(() => scrollTo(0, 900));
+  await other.waitForFunction(() => scrollY === 900);
+  await other.waitForTimeout(50);
+  await go(other, '#v=1&p=exact');
+  assert.equal(await other.evaluate(() => scrollY), 0);
+  await other.goBack();
+  await shownPage(other, 'waves');
+  await other.waitForFunction(() => scrollY === 900);
+  await go(other, '#v=1&p=context&model=%7B%7D');
+  assert.equal(await other.locator('.refused').count(), 0);
+  await other.close();
+  assert.deepEqual(complaints.splice(0), []);
+});
+
+test('each page has an address, a title and a text of its own', async () => {
+  const still = await contextOf({ javaScriptEnabled: false });
+  for (const id of ['waves', 'stories', 'exact']) {
+    const bare = await still.newPage();
+    await bare.goto(`${places.folder}${id}.html`);
+    assert.match(await bare.title(), / · posenc$/);
+    assert.equal(await bare.locator('meta[property="og:title"]').getAttribute('content'), await bare.title());
+    assert.ok((await bare.locator('meta[name=description]').getAttribute('content')).length > 20);
+    assert.ok((await bare.locator('main').innerText()).length > 100, id);
+    await bare.close();
+    const alive = await open(context, `${places.folder}${id}.html`);
+    await shownPage(alive, id);
+    await alive.close();
+  }
+  await still.close();
+  assert.deepEqual(complaints.splice(0), []);
+});
+
+test('opened from a folder by a browser that runs no scripts there, the page says why', async () => {
+  const other = await context.newPage();
+  await other.goto(`file://${places.scratch}/site/index.html`);
+  await other.waitForFunction(() => /posenc explore --single-file/.test(document.querySelector('main').innerText), null, { timeout: 8000 });
+  await other.close();
 });
 
 test('stories: words are shuffled, cells open', async () => {
@@ -179,14 +274,14 @@ test('stories: words are shuffled, cells open', async () => {
 test('a config and two tensors are read', async () => {
   await go(page, '#v=1&p=context');
   await page.locator('#config-file').setInputFiles({ name: 'config.json', mimeType: 'application/json', buffer: Buffer.from('{"model_type":"llama","hidden_size":64,"num_attention_heads":2,"num_hidden_layers":3,"rope_theta":1234.5,"max_position_embeddings":77}') });
-  await page.waitForFunction(() => /1234\.5/.test(document.querySelector('.result')?.textContent ?? ''));
+  await page.waitForFunction(() => /base 1,234\.5/.test(document.querySelector('.result')?.textContent ?? ''));
   await page.locator('#config-file').setInputFiles({ name: 'bad.json', mimeType: 'application/json', buffer: Buffer.from('{"model_type": "nobody"}') });
   await page.waitForFunction(() => /bad\.json: .*nobody/.test(document.querySelector('.result .refused')?.textContent ?? ''));
   await go(page, '#v=1&p=check');
   await page.locator('#try-example').click();
-  await page.waitForFunction(() => /sure/.test(document.querySelector('.result')?.textContent ?? ''));
+  await page.waitForFunction(() => /^Sure: one convention/.test(document.querySelector('.result')?.textContent ?? ''));
   assert.match(await page.locator('.result').innerText(), /interleaved/);
-  assert.match(await page.locator('.result').innerText(), /500000/);
+  assert.match(await page.locator('.result').innerText(), /base 500,000/);
 });
 
 test('an exercise is graded; cards print one on a page', async () => {

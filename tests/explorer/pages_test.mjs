@@ -39,7 +39,7 @@ const interactions = {
     await page.waitForSelector('#config-file');
     await press(page.getByRole('button', { name: 'GPT-2' }), 'Enter');
     await until(/gpt2/, '.result');
-    assert.match(await textOf('.result'), /Trained length 1,024/);
+    assert.match(await textOf('.result'), /Trained on 1,024 positions\. *\n*A trained table: 1,024 rows of 768/);
     await page.locator('#model-name').focus();
     await page.keyboard.type('deepseek v3');
     await page.keyboard.press('Enter');
@@ -285,9 +285,9 @@ const interactions = {
     const config = join(places.scratch, 'config.json');
     writeFileSync(config, '{"model_type":"llama","hidden_size":64,"num_attention_heads":2,"num_hidden_layers":3,"rope_theta":1234.5,"max_position_embeddings":77}');
     await page.locator('#config-file').setInputFiles(config);
-    await until(/1234\.5/, '.result');
+    await until(/1,234\.5/, '.result');
     const printed = JSON.parse(posenc(`posenc inspect ${config} --json`));
-    assert.match(await textOf('.result'), new RegExp(`Trained length ${printed.trained_length}`));
+    assert.match(await textOf('.result'), new RegExp(`Trained on ${printed.trained_length} positions`));
   },
   async exact() {
     await press(field('Last position'), 'PageDown');
@@ -295,7 +295,7 @@ const interactions = {
   },
   async check() {
     await press(page.locator('#try-example'), 'Enter');
-    await until(/Verdict: sure/, '.result');
+    await until(/Sure: one convention/, '.result');
     const [before, after] = ['before.npy', 'after.npy'].map((name) => join(places.scratch, name));
     posenc(`posenc table sinusoidal --width 32 --positions 7:39 --dtype f32 -o ${before} --quiet`);
     posenc(`posenc apply rope ${before} -o ${after} --base 777 --quiet`);
@@ -303,7 +303,9 @@ const interactions = {
     await page.locator('#npy-1').setInputFiles(after);
     await until(/777/, '.result');
     const printed = JSON.parse(posenc(`posenc diagnose --before ${before} --after ${after} --json`));
-    assert.match(await textOf('.result h3'), new RegExp(printed.verdict));
+    assert.equal(printed.verdict, 'sure');
+    assert.match(await textOf('.result h3'), /^Sure/);
+    assert.match(await textOf('.result'), /RoPE: 16 pairs in each head \(halves: features i and i \+ 16\), base 777/);
   },
   async practice() {
     await press(page.getByRole('button', { name: 'Show answer' }), 'Enter');
@@ -362,7 +364,40 @@ const interactions = {
     await press(page.getByLabel('Guide', { exact: true }), 'ArrowDown');
     assert.notEqual(await textOf('.guide h2'), before);
   },
+  async stories() {
+    const names = JSON.parse(posenc('posenc explain --json')).map((one) => one.story);
+    assert.ok(names.length >= 16);
+    const links = await page.locator('#page-stories .map a').evaluateAll((all) => all.map((one) => new URLSearchParams(one.hash.slice(1)).get('story')));
+    assert.deepEqual([...links].sort(), [...names].sort());
+    for (const name of links) {
+      await go(page, `#v=1&p=stories&story=${name}`);
+      await page.waitForFunction((story) => [...document.querySelectorAll('pe-story')].some((one) => one.story?.name === story), name);
+      const want = JSON.parse(posenc(`posenc explain ${name} --json`)).steps.flatMap((step) => step.blocks).filter((block) => block.kind === 'matrix');
+      assert.deepEqual((await matrices(name)).map((one) => one.values), want.map((one) => one.values), name);
+    }
+    await go(page, '#v=1&p=stories&story=nobody');
+    await until(/no worked example “nobody”/, '#page-stories');
+  },
   async search() {
+    const found = async (words) => {
+      await go(page, `#v=1&p=search&q=${encodeURIComponent(words)}`);
+      await page.waitForFunction((text) => document.querySelector('#page-search input').value === text, words);
+      return page.locator('.found li').evaluateAll((all) => all.map((one) => ({ title: one.querySelector('a').textContent, where: one.querySelector('small').textContent, link: one.querySelector('a').hash })));
+    };
+    // every page by the name that the list of pages shows, first
+    for (const name of ['Order', 'Waves', 'Phasors', 'Distance', 'Frank and Alex', 'Frank', 'All schemes', 'Decay', 'Longer context', 'Exactness', 'Is mine right?', 'Lab', 'Practice', 'Reference', 'Guides', 'Worked examples']) {
+      const [first] = await found(name);
+      assert.equal(first?.where, 'Page', `${name}: ${JSON.stringify(first)}`);
+      assert.ok(first.title.startsWith(name), `${name}: ${first.title}`);
+    }
+    const rope = await found('rope');
+    assert.ok(rope.some((one) => one.where === 'Guide: RoPE: rotary position' || /Guide: RoPE/.test(one.where)));
+    assert.ok(rope.every((one) => !/Properties/.test(one.title)), 'nothing is found within a word');
+    assert.match((await found('gpt-2'))[0].title, /GPT-2/);
+    assert.ok((await found('cat sat')).some((one) => one.link.includes('story=cat-sat')));
+    assert.deepEqual(await found('zzzzqq'), []);
+    await go(page, '#v=1&p=search');
+
     await page.locator('#page-search input').focus();
     await page.keyboard.type('yarn');
     await page.keyboard.press('Enter');
@@ -384,7 +419,7 @@ for (const id of pages.filter((one) => !elsewhere.includes(one))) {
 const views = {
   start: 'm=11', order: 'text=cat+sees+dog', waves: 'd=32&base=500&len=300&m=40&lay=sin-cos', phasors: 's=rope&dp=8&m=9&k=2&pairs=together', distance: 's=rope&d=16&from=1000&num=hf-f32&type=f32',
   frank: 'seats=Alex+Emma+Daniel+Frank&rows=shift&join=concatenated&d=4&base=500', schemes: 'sort=family&off=map,decay', decay: 'sin=1&reach=64&bias=sandwich&axes=both&head=2', context: 'model=Phi-3.5+mini&dims=96&trained=4096&x=32&method=linear&i=20', exact: 'far=5000&m=12', check: '',
-  practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
+  stories: 'story=cat-sat', practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
 };
 
 test('a copied link restores the view of every page', async () => {
@@ -437,9 +472,10 @@ test('a teacher locks and hides, on every page', async () => {
   await go(page, '#v=1&p=waves&lock=d,base&hide=commands,data');
   assert.equal(await field('Width d').isDisabled(), true);
   assert.equal(await field('Position m').isDisabled(), false);
+  await figure().getByRole('button', { name: /^More/ }).click();
   assert.equal(await page.locator('pe-figure .command').first().isVisible(), false);
   assert.equal(await page.locator('pe-figure .tools').first().isVisible(), true);
-  const keys = 'with,causal,d,base,m,n,s,lay,len,k,dp,pairs,from,count,num,type,text,seats,join,rows,bound,rope,sin,alibi,heads,head,reach,axes,bias,dims,trained,x,i,method,model,far,seed,print,q,g,sort,off,task,rel,size';
+  const keys = 'with,causal,d,base,m,n,s,lay,len,k,dp,pairs,from,count,num,type,text,seats,join,rows,bound,rope,sin,alibi,heads,head,reach,axes,bias,dims,trained,x,i,method,model,far,seed,print,q,g,sort,off,task,rel,size,mine,story';
   for (const id of pages) {
     await go(page, `#v=1&p=${id}&lock=${keys}&hide=commands,exports,data`);
     const left = await page.evaluate(() => ({
@@ -523,6 +559,7 @@ test('PNG, SVG, CSV and NPY hold the figure; the table shows its numbers', async
     const [file] = await Promise.all([page.waitForEvent('download'), one.getByRole('button', { name, exact: true }).click()]);
     return readFileSync(await file.path());
   };
+  for (const one of [figure(0), figure(1)]) await one.getByRole('button', { name: /^More/ }).click();
   const map = figure(1), numbers = await map.evaluate((one) => one.numbers().slice(1).map((row) => row[3]));
   assert.deepEqual((await saved(map, 'CSV')).toString().trim().split('\r\n').slice(1).map((line) => Number(line.split(',').at(-1))), numbers);
   const npy = await saved(map, 'NPY'), header = npy.subarray(10, 10 + npy.readUInt16LE(8)).toString();
@@ -626,7 +663,7 @@ test('every kind of series is drawn as the library asks', async () => {
   await go(page, '#v=1&p=waves&d=16&len=64');
   assert.ok(await figure(2).locator('g.bars rect').count() >= 16, 'a fingerprint has bars');
   await go(page, '#v=1&p=distance');
-  assert.ok(await figure(0).locator('g.dots circle').count() > 10, 'lines with dots');
+  assert.ok((await figure(0).locator('path.points').first().getAttribute('d')).split('M').length > 10, 'lines with dots');
   assert.ok(await figure(0).locator('path.stroke').count() > 2);
 });
 

@@ -1,12 +1,13 @@
 import { question } from 'posenc-guesses/schemes';
 import { type Heat, ask, figure } from '../core';
 import desk from '../data/desk.json';
-import { code, copyText, h, shown, svg } from '../dom';
-import { isDark, paintHeat } from '../draw';
+import { code, copyText, h, prose, shown, svg } from '../dom';
+import { isDark, paintMini } from '../draw';
 import { type Summary, groupsOf } from '../lab_summary';
 import { type Page, guess, section, text } from '../lesson';
-import { type ChoiceParam, type NumberParam, type TextParam, shared, view } from '../state';
+import { type ChoiceParam, type NumberParam, type TextParam, linkTo, shared, view } from '../state';
 import { controls } from '../controls';
+import { rove } from '../roving';
 
 const hiddenColumns: TextParam = { key: 'off', label: 'Columns that are not shown', kind: 'text', start: '', longest: 400 };
 const command = 'posenc prove --length 64', positions = 24, distances = 64, keys = 64;
@@ -61,7 +62,7 @@ const nothing = () => h('span', { class: 'hint' }, '–');
 function mapCell(row: Row): HTMLElement {
   if (!row.heat) return nothing();
   const canvas = h('canvas', { class: 'mini', role: 'img', 'aria-label': `Map of ${positions} by ${positions} positions, from ${shown(row.heat.least)} to ${shown(row.heat.most)}` });
-  paintHeat(canvas, row.heat, false, isDark() && !matchMedia('print').matches);
+  paintMini(canvas, row.heat, isDark() && !matchMedia('print').matches);
   return canvas;
 }
 function decayCell(row: Row): HTMLElement {
@@ -121,13 +122,15 @@ export const page: Page = {
     const rows: Row[] = [];
     const progress = h('p', { class: 'note', role: 'status' }, 'Measuring…');
     const head = h('tr'), body = h('tbody'), picker = h('div', { class: 'controls columns', role: 'group', 'aria-label': 'Columns' });
-    const table = h('table', { class: 'schemes' }, h('thead', {}, head), body), order = h('div');
+    const table = h('table', { class: 'schemes' }, h('thead', {}, head), body), order = h('div'), meanings = h('dl', { class: 'facts' });
     root.append(
       text('Every ✓ and ✗ is measured now, by the library, on 64 features and 64 positions; hover or focus one to read the number. Trained tables are filled with random numbers. The cost per token is counted, not timed: sums and products that a scheme adds for one token, at head dimension 64 that attends to 64 keys.'),
-      guess(question, order,
-        h('details', { class: 'picker' }, h('summary', {}, 'Choose columns'), picker),
-        section('Properties', progress, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Properties of every scheme' }, table),
-          h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), code(command), h('button', { type: 'button', onclick: () => copyText(command) }, 'Copy')))));
+      order,
+      h('details', { class: 'picker' }, h('summary', {}, 'Choose columns'), picker),
+      section('Properties', progress, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Properties of every scheme' }, table),
+          h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), code(command), h('button', { type: 'button', onclick: () => copyText(command) }, 'Copy'))),
+      h('details', {}, h('summary', {}, 'What the columns mean'), meanings),
+      guess(question));
 
     let columns: Column[] = [], sort: ChoiceParam | undefined;
     const off = (): Set<string> => new Set(view.get(hiddenColumns).split(',').filter(Boolean));
@@ -137,6 +140,7 @@ export const page: Page = {
       sort = { key: 'sort', label: 'Order', kind: 'choice', start: 'list', options: [['list', 'as listed'], ['family', 'by family'], ['met', 'by properties that hold'],
         ...columns.filter((one) => one.rank).map((one): [string, string] => [one.key, `by: ${one.title}`])] };
       order.replaceChildren(controls(sort, distance));
+      meanings.replaceChildren(...columns.flatMap((one) => [h('dt', {}, one.title), h('dd', {}, prose(one.about))]));
       picker.replaceChildren(...columns.map((column) => {
         const box = h('input', { type: 'checkbox', id: `column-${column.key}` });
         box.checked = !off().has(column.key);
@@ -159,18 +163,32 @@ export const page: Page = {
       else if (column?.rank) ordered.sort((a, b) => column.rank!(b) - column.rank!(a));
       const kept = columns.filter((one) => !hidden.has(one.key));
       head.replaceChildren(h('th', { scope: 'col' }, 'Scheme'), ...kept.map((one) => h('th', { scope: 'col', title: one.about }, one.title)));
-      body.replaceChildren(...ordered.map((row) => h('tr', {}, h('th', { scope: 'row' }, row.name, h('small', {}, row.family)), ...kept.map((one) => h('td', {}, one.cell(row))))));
+      body.replaceChildren(...ordered.map((row) => h('tr', {}, h('th', { scope: 'row' }, h('a', { href: `${linkTo('reference')}&q=${row.name}` }, row.name), h('small', {}, row.family)), ...kept.map((one) => h('td', {}, one.cell(row))))));
+      rove(body, '[tabindex]');
       for (const box of picker.querySelectorAll('input')) box.checked = !hidden.has(box.id.replace('column-', ''));
+    };
+    // those in sight at every step, all of them at rest
+    let resting = 0;
+    const placeSparks = () => {
+      const all = [...body.querySelectorAll('.spark')], places = view.isMoving(100) ? all.map((one) => one.getBoundingClientRect()) : [];
+      all.forEach((one, i) => { if (!places.length || (places[i].bottom > 0 && places[i].top < innerHeight)) one.dispatchEvent(new Event('posenc-place')); });
+      clearTimeout(resting);
+      if (view.isMoving(100)) resting = setTimeout(placeSparks, 120) as unknown as number;
     };
     let drawn = '';
     view.onChange(() => {
       const now = `${sort && view.get(sort)} ${view.get(hiddenColumns)}`;
       if (now !== drawn) draw();
-      else for (const one of body.querySelectorAll('.spark')) one.dispatchEvent(new Event('posenc-place'));
+      else placeSparks();
       drawn = now;
     });
     // maps are painted: again for other colours, and for paper, which is light
-    for (const change of ['posenc-theme', 'beforeprint', 'afterprint']) addEventListener(change, () => { if (root.isConnected) draw(); });
+    const changes = ['posenc-theme', 'beforeprint', 'afterprint'];
+    const redraw = () => {
+      if (root.isConnected) draw();
+      else for (const change of changes) removeEventListener(change, redraw);
+    };
+    for (const change of changes) addEventListener(change, redraw);
     const fill = async () => {
       const { json } = await ask({ call: 'schemes' });
       for (const scheme of json.schemes) {

@@ -1,6 +1,6 @@
 import { formulas } from 'posenc-formulas/decay';
 import { question } from 'posenc-guesses/decay';
-import { control, controls } from '../controls';
+import { control, controls, explore } from '../controls';
 import { figureOf } from '../figure';
 import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type ChoiceParam, type FlagParam, type NumberParam, shared, view } from '../state';
@@ -54,15 +54,15 @@ export const page: Page = {
     };
     root.append(
       text('Sinusoidal vectors and RoPE give a sum of cosines of the distance: it falls overall, but oscillates. ALiBi subtracts a straight line, with a slope of its own for each head.'),
-      maths(math(formulas.rope, 'RoPE, mean over pairs'), math(formulas.alibi, 'ALiBi, head h of H')),
-      guess(question,
-      controls(...flags.map((one) => one.param), bound, shared.width, shared.base, heads, headControl(), reach, axes, shared.m),
+      explore([shared.m, reach, shared.width, shared.base, heads, headControl(), axes, ...flags.map((one) => one.param), bound],
       section('Score against distance', figureOf({
         label: 'Score against distance',
         cursor: { param: shared.m, axis: 'x', range: () => [view.get(axes) === 'linear' ? 0 : 1, view.get(reach)] },
         request: () => ({ kind: 'decay', schemes: picked().map((one) => one.json), zoom: { from: 0, to: view.get(reach) + 1 }, ...chosenHead(view.get(heads)).json, ...axisFlags().json, bound: isBounded() }),
         command: () => `posenc plot decay ${picked().map((one) => one.words).join(' ')}${isBounded() ? ' --bound' : ''} --zoom 0:${view.get(reach) + 1}${chosenHead(view.get(heads)).words}${axisFlags().words}`,
       })),
+      guess(question),
+      maths(math(formulas.rope, 'RoPE, mean over pairs'), math(formulas.alibi, 'ALiBi, head h of H')),
       section('Which pairs make this value', text('At distance m the hand of pair i has rotated by m · ω_i. RoPE\'s score is the mean of how far the hands reach to the right: fast pairs average out, slow ones still point right.'), figureOf({
         label: 'Hands of the pairs at distance m',
         cursor: { param: shared.m, axis: 'x', range: () => [0, view.get(reach)], isUnseen: true },

@@ -1,6 +1,6 @@
 import { formulas } from 'posenc-formulas/distance';
 import { question } from 'posenc-guesses/distance';
-import { controls } from '../controls';
+import { explore } from '../controls';
 import { figureOf } from '../figure';
 import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type ChoiceParam, type NumberParam, shared, view } from '../state';
@@ -33,16 +33,15 @@ export const page: Page = {
     const shown = (): [number, number] => [from(), from() + view.get(count) - 1];
     root.append(
       text('Multiply the vectors of two positions. Each line below is one distance; it is flat when the product is the same wherever the two positions are.'),
-      maths(math(formulas.sum)),
-      guess(question,
-      controls(vectorSchemeParam, shared.width, shared.base, first, count, numerics, rounded, m),
+      explore([m, first, count, shared.width, shared.base, vectorSchemeParam, numerics, rounded],
       section('One line for each distance', figureOf({
         label: 'Dot products of pairs of positions, one line for each distance',
         cursor: { param: m, axis: 'x', range: shown },
         request: () => ({ kind: 'dots', ...request() }),
         command: () => `posenc plot dots ${flags()}`,
       }), text('Three things break the flatness. An angle that was rounded: choose float32 angles and a first position of 10,000,000. Vectors that were rounded: choose float16. Vectors that are not sinusoids: a learned table, and the two bad ideas, whose vectors grow with the position.')),
-      section('Closed form against measured', closedForm(chosen)),
+      guess(question),
+      section('Closed form against measured', maths(math(formulas.sum)), closedForm(chosen)),
       section('Every pair of positions as a map', text('The same vectors, divided by their lengths. Where similarity depends only on the distance, the map is constant along every diagonal (a Toeplitz matrix).'), figureOf({
         label: 'Cosine similarity of every pair of positions, as a map',
         cursor: { param: m, axis: 'y', range: shown },

@@ -1,6 +1,6 @@
 import { formulas } from 'posenc-formulas/exact';
 import { question } from 'posenc-guesses/exact';
-import { controls } from '../controls';
+import { explore } from '../controls';
 import { h, shown } from '../dom';
 import { type PeFigure, figureOf } from '../figure';
 import { type Page, guess, math, maths, section, text } from '../lesson';
@@ -14,16 +14,12 @@ const scheme = () => sized('rope', view.get(width), view.get(shared.base));
 // How many bits each way loses at position m, against an exact angle that is rounded to float32 once.
 function bitsLost(figure: PeFigure): HTMLElement {
   const words = h('p', { class: 'note', role: 'status' });
-  const refresh = async () => {
-    await new Promise((resolve) => requestAnimationFrame(resolve));
-    await figure.ready;
+  figure.addEventListener('drawn', () => {
     const m = Math.min(Math.max(1, view.get(shared.m)), view.get(far)), values = figure.valuesAt(m), best = values.find((one) => one.name === 'exact, in float32')?.y;
     if (!best) return;
     const lost = values.filter((one) => one.name !== 'exact, in float32' && one.y > 0).map((one) => `${one.name} ${Math.max(0, Math.log2(one.y / best)).toFixed(1)}`);
     words.textContent = `Bits lost near position ${shown(m)}, against an exact angle rounded to float32: ${lost.join('; ')}.`;
-  };
-  view.onChange(() => { if (words.isConnected) refresh(); });
-  refresh();
+  });
   return words;
 }
 
@@ -39,9 +35,9 @@ export const page: Page = {
     });
     root.append(
       text('Engines form the angle as float32(position) · float32(frequency). The product is rounded before its sine is taken: the larger the angle, the larger the error. In bf16 even the position is rounded: 257 becomes 256.'),
-      maths(math(formulas.bound, 'Error of an angle formed in float32, roughly')),
-      guess(question,
-      controls(width, shared.base, far, shared.m),
-      section('Error against position', figure, bitsLost(figure))));
+      explore([shared.m, far, width, shared.base],
+      section('Error against position', figure, bitsLost(figure)),
+      guess(question),
+      maths(math(formulas.bound, 'Error of an angle formed in float32, roughly'))));
   },
 };

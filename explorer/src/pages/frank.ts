@@ -1,6 +1,6 @@
 import { formulas } from 'posenc-formulas/frank';
 import { question } from 'posenc-guesses/frank';
-import { controls } from '../controls';
+import { explore } from '../controls';
 import { h } from '../dom';
 import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type ChoiceParam, type TextParam, shared, view } from '../state';
@@ -31,10 +31,9 @@ function distances(story: PeStory): HTMLElement {
     if (!matrix) return;
     const rows = matrix.values as (number | null)[][] | number[];
     const at = (row: number, column: number): number => (Array.isArray(rows[row]) ? (rows[row] as number[])[column] : (rows as number[])[row * 2 + column]);
-    const largest = Math.max(...stages.flatMap((_, i) => [at(i, 0), at(i, 1)]));
-    const bar = (kind: string, value: number) => {
+    const bar = (kind: string, value: number, largest: number) => {
       const line = h('span', { class: `bar ${kind}` }, h('span', { class: 'filled' }, h('span', { class: 'visually-hidden' }, `${kind} position `)), h('span', { class: 'amount' }, value.toFixed(matrix.digits)));
-      line.style.setProperty('--share', `${(100 * value) / largest}%`);
+      line.style.setProperty('--share', `${largest ? (100 * value) / largest : 0}%`);
       return line;
     };
     strip.replaceChildren(...stages.map(([name, shown], i) => h('li', {}, h('button', {
@@ -43,9 +42,9 @@ function distances(story: PeStory): HTMLElement {
         to?.scrollIntoView({ block: 'center' });
         to?.querySelector('button')?.focus({ preventScroll: true });
       },
-    }, h('strong', {}, name), bar('without', at(i, 0)), bar('with', at(i, 1))))));
+    }, h('strong', {}, name), bar('without', at(i, 0), Math.max(at(i, 0), at(i, 1))), bar('with', at(i, 1), Math.max(at(i, 0), at(i, 1)))))));
   });
-  return h('div', {}, strip, h('p', { class: 'note' }, h('span', { class: 'key without' }), ' without position ', h('span', { class: 'key with' }), ' with position. Press a stage to see its numbers.'));
+  return h('div', {}, strip, h('p', { class: 'note' }, h('span', { class: 'key without' }), ' without position ', h('span', { class: 'key with' }), ' with position; each stage has a scale of its own. Press a stage to see its numbers.'));
 }
 
 export const page: Page = {
@@ -59,12 +58,16 @@ export const page: Page = {
     view.onChange(() => {
       if (now() === last) return;
       last = now();
-      story.ready = story.update();
+      story.request();
     });
     root.append(
       text('Frank and Alex have identical rows, but sit in different seats. Without position they stay indistinguishable through the whole layer. Press any number to open it into its products.'),
+      explore([join, width, shared.base], section('Who sits where', h('p', { class: 'hint' }, 'Drag a name, press it to move it one seat, or use Alt with the arrow keys. The rows of X move along, the rows of P stay with the seats.'), wordCards(seats, 1)),
+      section('How far apart they are, stage by stage', distances(story), h('p', { class: 'hint' }, 'P is added, X + P, or concatenated, [X P]. With d below 6, X and the weights keep their first d features. The same weights serve both halves of [X P]: the projections stay as they are, with twice the parameters.')),
+      guess(question),
       maths(math(formulas.stages), math(formulas.output)),
-      guess(question, section('Who sits where', h('p', { class: 'hint' }, 'Drag a name, press it to move it one seat, or use Alt with the arrow keys. The rows of X move along, the rows of P stay with the seats.'), wordCards(seats, 1)), section('The example', h('p', { class: 'hint' }, 'P is added, X + P, or concatenated, [X P]. With d below 6, X and the weights keep their first d features. The same weights serve both halves of [X P]: the projections stay as they are, with twice the parameters.'), controls(join, width, shared.base)), section('How far apart they are, stage by stage', distances(story)), section('Three requirements for P, and a wish',
-        text('Unique: no two seats share a row. Consistent: a seat has the same row in every sequence. Any length: every seat has a row, however long the table. It is better still if the dot product of two rows depends only on how far apart the seats are. The checks measure 512 seats, with d and base of the example. Of the rows to choose from, only sinusoids pass all four.'), requirementChecks()), section('The calculation', story)));
+      section('Three requirements on P',
+        text('Unique: no two seats share a row. Consistent: a seat has the same row in every sequence. Any length: every seat has a row, however long the table. It is better still if the dot product of two rows depends only on how far apart the seats are. The checks measure 512 seats, with d and base of the example. Of the rows to choose from, only sinusoids pass all four.'), requirementChecks()),
+      section('The calculation', story)));
   },
 };

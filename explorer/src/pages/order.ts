@@ -3,7 +3,7 @@ import { question } from 'posenc-guesses/order';
 import { h } from '../dom';
 import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type TextParam, view } from '../state';
-import { controls } from '../controls';
+import { explore } from '../controls';
 import { storyOf } from '../story';
 import { orderMeter } from './order_meter';
 import { wordCards } from './word_cards';
@@ -21,17 +21,17 @@ export const page: Page = {
     view.onChange(() => {
       if (view.get(words) !== last) {
         last = view.get(words);
-        story.ready = story.update();
+        story.request();
       }
     });
     root.append(
       text('Attention compares every word with every word. Nothing in that comparison depends on where a word occurs. Shuffle the words and watch the numbers: rows move, but no number changes until position is added.'),
-      maths(math(formulas.attention), math(formulas.equivariance)),
-      controls(words),
+      explore([words],
       h('p', { class: 'presets' }, 'Or take ', ...presets.map((one) => h('button', { type: 'button', onclick: () => view.set(words, one) }, one))),
       h('p', { class: 'hint' }, 'Drag a word, press it to move it one place, or use Alt with the arrow keys.'),
       wordCards(words),
-      guess(question, section('The example, computed', story),
+      guess(question),
+      section('The example, computed', maths(math(formulas.attention), math(formulas.equivariance)), story),
       section('Does order matter?', text('Random tokens are permuted, and attention is computed again. Without position its outputs are permuted alike, and the difference is nothing but rounding. Any positional encoding (or just a causal mask) makes the outputs differ.'), orderMeter()),
       section('The proof, line by line', text('Each line of the proof is an identity. Its residual is computed here; zero, apart from rounding, means that it holds.'), storyOf({ name: 'permutation-proof' }))));
   },

@@ -5,7 +5,7 @@ import { type Scheme, ask, doubles } from '../core';
 import { h, shown } from '../dom';
 import { type TextParam, shared, view } from '../state';
 import { dims, factor, pair, trained } from './context_params';
-import { examples, readExample } from './model_box';
+import { examples, readExample } from './model_examples';
 
 const model: TextParam = { key: 'model', label: 'Model', kind: 'text', start: '', longest: 8000 };
 
@@ -21,6 +21,8 @@ function ropeOf(json: any): Own | undefined {
 }
 const isScaled = (scheme: any): boolean => ![undefined, 'none', 'default'].includes(scheme.scaling?.type ?? scheme.scaling?.scaling);
 
+const checked = (json: any): Own | undefined => (json?.scheme?.scheme === 'rope' && typeof json.scheme.dims === 'number' && typeof json.scheme.base === 'number' ? json : undefined);
+
 let own: Own | undefined, known = '';
 
 async function read(): Promise<void> {
@@ -29,7 +31,7 @@ async function read(): Promise<void> {
   known = text;
   own = undefined;
   try {
-    if (text.startsWith('{')) own = JSON.parse(text);
+    if (text.startsWith('{')) own = checked(JSON.parse(text));
     else if (text in examples) own = ropeOf(await readExample(text));
   } catch { /* a link that somebody cut: no model */ }
 }
@@ -92,7 +94,7 @@ export function angleNote(): HTMLElement {
     const plain: Scheme = { scheme: 'rope', dims: view.get(dims), base: view.get(shared.base) };
     const before = await frequency(plain), scaled = ownScheme() ? await frequency(ownScheme()!) : undefined;
     if (mine !== asked) return;
-    const turns = (radians: number) => `${shown(radians / (2 * Math.PI), 3)} turns`;
+    const turns = (radians: number) => `${shown(radians / (2 * Math.PI), 5)} turns`;
     words.textContent = `Pair ${index}: wavelength ${shown((2 * Math.PI) / before)} positions. In training it rotates through ${turns(before * (length - 1))}; unscaled, position ${shown(end - 1)} reaches ${turns(before * (end - 1))}` +
       (scaled === undefined ? '.' : `; with the model's own setting, ${turns(scaled * (end - 1))}.`);
   };

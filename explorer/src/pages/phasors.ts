@@ -1,6 +1,6 @@
 import { formulas } from 'posenc-formulas/phasors';
 import { question } from 'posenc-guesses/phasors';
-import { controlWhile, controls } from '../controls';
+import { controlWhile, controls, explore } from '../controls';
 import { h } from '../dom';
 import { figureOf } from '../figure';
 import { type Page, guess, math, maths, section, text } from '../lesson';
@@ -59,18 +59,18 @@ export const page: Page = {
   render(root) {
     root.append(
       text('Sine and cosine of a pair are the coordinates of a clock hand. One position further, the hand of pair i rotates by ω_i. RoPE rotates the pairs of queries and keys in the same way: choose it to see both.'),
-      eitherOf(() => maths(math(formulas.rope, 'The score of a rotated query and key')), () => maths(math(formulas.shift))),
-      guess(question,
-      controls(waveSchemeParam, width, shared.base, controlWhile(query, isRope), controlWhile(shared.m, () => !isRope()), controlWhile(key, isRope), shift),
+      explore([controlWhile(query, isRope), controlWhile(shared.m, () => !isRope()), controlWhile(key, isRope), shift, waveSchemeParam, width, shared.base],
       section('The hands',
         eitherOf(() => text('The query at position m has rotated by m · ω_i, the key at position n by n · ω_i. Both start pointing right, so the score of a pair is the cosine of the angle between its hands. Move m and n by the same amount: the hands rotate, the angles stay.'),
-          () => text('The second hands show the position k later. Change m: all hands rotate, but the angle between the two hands of a pair stays k · ω_i.')),
+          () => text('On each clock the second hand, dashed, is where the pair is k positions later. Change m: all hands rotate, but the angle between the two hands of a pair stays k · ω_i.')),
         figureOf({
           label: 'Pairs as clock hands',
           cursor: { param: shared.m, axis: 'x', range: () => [0, shared.m.most], isUnseen: true },
           request: () => ({ kind: 'phasors', schemes: [scheme().json], at: view.get(shared.m), ...(isRope() ? { key: view.get(key) } : { shift: view.get(shift) }) }),
           command: () => `posenc plot phasors ${scheme().words} --at ${view.get(shared.m)} ${isRope() ? `--key ${view.get(key)}` : `--shift ${view.get(shift)}`}`,
         }), spinButton()),
+      guess(question),
+      eitherOf(() => maths(math(formulas.rope, 'The score of a rotated query and key')), () => maths(math(formulas.shift))),
       section('The matrix R(k)', text('Change m: the matrix stays as it is, and it still carries the vector of m to that of m + k. Change k: every pair rotates by k · ω_i. Each pair is a 2 × 2 block; where its two features are depends on the layout.'), controls(layout), figureOf({
         label: 'The matrix that moves every position by k',
         cursor: { param: shared.m, axis: 'x', range: () => [0, shared.m.most], isUnseen: true },

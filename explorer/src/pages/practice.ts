@@ -15,6 +15,7 @@ function exercises(): HTMLElement {
   const box = h('div', { class: 'exercise' });
   const show = async () => {
     const { json } = await ask({ call: 'exercise', seed: view.get(seed) });
+    const hadFocus = box.contains(document.activeElement);
     const input = h('input', { type: 'text', inputmode: 'decimal', id: 'answer', autocomplete: 'off' });
     const verdict = h('p', { class: 'verdict', role: 'status' });
     const form = h('form', {}, h('label', { for: 'answer' }, json.whole ? 'Your answer (a whole number)' : `Your answer (${json.decimals} decimal${json.decimals === 1 ? '' : 's'})`), input, h('button', { type: 'submit' }, 'Check'),
@@ -32,6 +33,7 @@ function exercises(): HTMLElement {
     });
     box.replaceChildren(h('h3', {}, `Exercise ${json.seed}`), h('p', { class: 'prompt' }, prose(json.prompt)), form, verdict,
       json.command ? h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), code(json.command), h('button', { type: 'button', onclick: () => copyText(json.command) }, 'Copy')) : '');
+    if (hadFocus) box.querySelector<HTMLElement>('#next-exercise')!.focus();
   };
   let last = view.get(seed);
   view.onChange(() => { if (view.get(seed) !== last) { last = view.get(seed); show(); } });
@@ -73,7 +75,7 @@ async function cardsAndQuestions(): Promise<HTMLElement> {
     const grades = h('div', { class: 'choices', role: 'group', 'aria-label': 'How well did you know it?' },
       ...['again', 'hard', 'good', 'easy'].map((word, index) => h('button', { type: 'button', onclick: () => grade(index + 1) }, h('kbd', {}, String(index + 1)), ` ${word}`)));
     grades.hidden = true;
-    const open = () => { isOpen = true; back.hidden = grades.hidden = false; reveal.hidden = true; announce(back.textContent ?? ''); };
+    const open = () => { isOpen = true; back.hidden = grades.hidden = false; const hadFocus = reveal === document.activeElement; reveal.hidden = true; if (hadFocus) place.focus(); announce(back.textContent ?? ''); };
     const reveal = h('button', { type: 'button', class: 'reveal', onclick: open }, h('kbd', {}, 'space'), ' Show the answer');
     place.replaceChildren(h('p', { class: 'topic' }, item.topic), h('p', { class: 'front' }, prose(item.front ?? item.prompt)),
       item.choices?.length ? h('ol', {}, ...item.choices.map((choice: any) => h('li', {}, prose(choice.text)))) : '', reveal, back, grades);
@@ -84,6 +86,7 @@ async function cardsAndQuestions(): Promise<HTMLElement> {
     };
   };
   show();
+  const loaded = h('p', { class: 'note', role: 'status' });
   const file = h('input', { type: 'file', accept: '.json', id: 'progress-file', class: 'visually-hidden' });
   file.addEventListener('change', async () => {
     const text = await file.files?.[0]?.text();
@@ -92,15 +95,17 @@ async function cardsAndQuestions(): Promise<HTMLElement> {
       order = (await ask({ call: 'review', progress: text, day: today() })).json.order;
       localStorageSet(stored, text);
       show();
+      loaded.textContent = '';
     } catch (error) {
-      announce((error as Error).message);
+      loaded.className = 'note refused';
+      loaded.textContent = `${file.files?.[0]?.name}: ${(error as Error).message}`;
     }
   });
   box.append(place, h('div', { class: 'tools' },
     h('button', { type: 'button', onclick: () => download('posenc-practice.json', new Blob([localStorageGet(stored) ?? ''], { type: 'application/json' })) }, 'Save progress'),
-    h('label', { for: 'progress-file', class: 'button' }, 'Load progress'), file,
+    file, h('label', { for: 'progress-file', class: 'button' }, 'Load progress'),
     h('button', { type: 'button', onclick: () => print() }, 'Print the cards'),
-    h('button', { type: 'button', id: 'anki', onclick: async () => download('posenc.apkg', new Blob([await fileBytes('posenc.apkg')], { type: 'application/octet-stream' })) }, 'Anki deck')),
+    h('button', { type: 'button', id: 'anki', onclick: async () => download('posenc.apkg', new Blob([await fileBytes('posenc.apkg')], { type: 'application/octet-stream' })) }, 'Anki deck')), loaded,
     controls(sheet),
     h('p', { class: 'hint' }, 'Progress stays in this browser. The deck is what this prints: ', h('code', {}, 'posenc cards -o posenc.apkg')));
   const paper = h('div', { class: 'print-cards', 'aria-hidden': 'true' });

@@ -1,9 +1,13 @@
 import { guides, index } from 'posenc-documents';
+import { stories } from 'posenc-stories';
 import { controls } from '../controls';
 import { announce, h, prose } from '../dom';
 import { type Page } from '../lesson';
 import { type TextParam, linkTo, view } from '../state';
 import { titles } from '../titles';
+import { examples } from './model_examples';
+import { mine } from './model_param';
+import { linkToStory } from './stories';
 
 export const query: TextParam = { key: 'q', label: 'Search pages, guides, schemes and examples', kind: 'text', start: '', longest: 80 };
 
@@ -15,23 +19,30 @@ const plain = (html: string): string => {
 
 type Found = { title: string; where: string; text: string; link: string; rank: number };
 
+const models = Object.keys(examples);
 const all: Omit<Found, 'rank'>[] = [
-  ...titles.filter((one) => !one.isHidden).map((one) => ({ title: one.title, where: 'Page', text: one.goal, link: linkTo(one.id) })),
+  ...titles.filter((one) => !one.isHidden).map((one) => ({ title: one.title.startsWith(one.short) ? one.title : `${one.short}: ${one.title}`, where: 'Page', text: `${one.goal} ${index.pages[one.id] ?? ''}`, link: linkTo(one.id) })),
   ...index.schemes.map((one) => ({ title: one.name, where: 'Scheme', text: one.text, link: `${linkTo('reference')}&q=${one.name}` })),
-  ...index.stories.map((one) => ({ title: one.title, where: `Worked example: posenc explain ${one.name}`, text: one.text, link: `${linkTo('guides')}&g=stories` })),
+  ...stories.map((one) => ({ title: one.title, where: `Worked example: \`posenc explain ${one.name}\``, text: `${one.text} (${one.name})`, link: linkToStory(one.name) })),
+  ...models.map((one) => ({ title: one, where: 'Model', text: 'What its config.json says about position.', link: `${linkTo('start')}&${mine.key}=${encodeURIComponent(one)}` })),
   ...guides.flatMap((guide) => guide.sections.map((one) => ({
     title: one.title || guide.title, where: `Guide: ${guide.title}`, text: plain(one.html), link: `${linkTo('guides')}&g=${guide.id}${one.id ? `&part=${one.id}` : ''}`,
   }))),
 ];
 
-/// Every word must be there; in a title it counts more than in the text.
+// Words of letters and digits; what is joined by a hyphen or a point counts as one word and as its parts: "gpt-2", "2.5".
+const wordsIn = (text: string): string[] => (text.toLowerCase().match(/[\p{L}\p{N}]+(?:[-._][\p{L}\p{N}]+)*/gu) ?? []).flatMap((word) => (/[-._]/.test(word) ? [word, word.replace(/[-._]/g, ''), ...word.split(/[-._]/)] : [word]));
+const indexed = all.map((one) => ({ title: wordsIn(one.title), text: wordsIn(one.text) }));
+// A whole word counts more than its beginning; nothing is found in the middle of a word.
+const rankIn = (list: string[], word: string): number => (list.includes(word) ? 2 : list.some((one) => one.startsWith(word)) ? 1 : 0);
+
+/// Every word must be there; in a title it counts more than in the text, and a page more than what stands in a guide.
 export function find(words: string): Found[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = (words.toLowerCase().match(/[\p{L}\p{N}]+(?:[-._][\p{L}\p{N}]+)*/gu) ?? []);
   if (!wanted.length) return [];
-  return all.map((one) => {
-    const title = one.title.toLowerCase(), text = one.text.toLowerCase();
-    const ranks = wanted.map((word) => (title.includes(word) ? 3 : text.includes(word) ? 1 : 0));
-    return { ...one, rank: ranks.includes(0) ? 0 : ranks.reduce<number>((sum, rank) => sum + rank, 0) };
+  return all.map((one, at) => {
+    const ranks = wanted.map((word) => 3 * rankIn(indexed[at].title, word) || rankIn(indexed[at].text, word));
+    return { ...one, rank: ranks.includes(0) ? 0 : ranks.reduce((sum, rank) => sum + rank, 0) + (one.where.startsWith('Guide') ? 0 : 0.5) };
   }).filter((one) => one.rank > 0).sort((a, b) => b.rank - a.rank);
 }
 
@@ -39,7 +50,8 @@ export function find(words: string): Found[] {
 function excerpt(text: string, words: string): string {
   const at = Math.max(0, text.toLowerCase().indexOf(words.toLowerCase().split(/\s+/)[0]));
   const from = at < 60 ? 0 : text.indexOf(' ', at - 60) + 1;
-  return `${from ? '… ' : ''}${text.slice(from, from + 170)}${text.length > from + 170 ? ' …' : ''}`;
+  const to = text.length > from + 170 ? text.lastIndexOf(' ', from + 170) : text.length;  // no word is cut
+  return `${from ? '… ' : ''}${text.slice(from, to)}${to < text.length ? ' …' : ''}`;
 }
 
 export const page: Page = {

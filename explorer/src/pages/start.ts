@@ -1,7 +1,8 @@
 import { h } from '../dom';
 import { type Page, section, text } from '../lesson';
 import { figureOf } from '../figure';
-import { linkTo, shared } from '../state';
+import { linkTo, shared, view } from '../state';
+import { mine } from './model_param';
 import { titles } from '../titles';
 
 export const page: Page = {
@@ -29,17 +30,19 @@ export const page: Page = {
         model.scrollIntoView();
         openAndGo();
       } }, 'What is in my model?')),
-      figureOf({
+      section('A code for every position', text('So each position is given a code of its own. In the oldest one every column is a wave, from fast to slow; a row is the code of one position.'),
+        figureOf({
         label: 'A sinusoidal table: positions down, features across',
         cursor: { param: shared.m, axis: 'y', range: () => [0, 95] },
         request: () => ({ kind: 'heatmap', schemes: [{ scheme: 'sinusoidal', width: 128 }], zoom: { from: 0, to: 96 } }),
         command: () => 'posenc plot heatmap sinusoidal --width 128 --zoom 0:96',
-      }),
+      })),
       section('The path',
         text('Go through the pages in order, or jump anywhere. Each has a goal, a guess, figures to change, and the command that prints the same numbers.'),
         h('ol', { class: 'map' }, ...titles.filter((one) => one.id !== 'start' && !one.isHidden).map((one) =>
           h('li', {}, h('a', { href: linkTo(one.id) }, h('strong', {}, one.title), h('span', {}, one.goal)))))));
     root.append(model);
+    if (view.get(mine)) openBox().then(() => model.scrollIntoView());
     // loaded when it comes near
     new IntersectionObserver((seen, observer) => {
       if (!seen.some((one) => one.isIntersecting)) return;

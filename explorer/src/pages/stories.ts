@@ -1,0 +1,40 @@
+// Every worked example of the library, one at a time, each at an address of its own.
+
+import { stories as unordered } from 'posenc-stories';
+import { h, prose } from '../dom';
+import { type Page } from '../lesson';
+import { type TextParam, linkTo, view } from '../state';
+import { storyOf } from '../story';
+
+const chosen: TextParam = { key: 'story', label: 'Example', kind: 'text', start: '', longest: 60 };
+/// The order of learning: what is seen first, then what it leads to.
+const order = ['dog-bites-man', 'permutation-proof', 'cat-sat', 'shift', 'look-back', 'dot-product', 'frank-and-alex', 'learned-or-sinusoidal', 'why-inside-attention', 'rope', 'alibi', 't5-buckets', 'nope', 'kv-cache', 'context-extension', 'who-extrapolates'];
+const stories = [...unordered].sort((a, b) => (order.indexOf(a.name) + 99) % 99 - (order.indexOf(b.name) + 99) % 99);
+export const linkToStory = (name: string): string => `${linkTo('stories')}&story=${name}`;
+
+function whole(at: number): Node[] {
+  const one = stories[at], step = (to: number, words: string, kind: string) => (stories[to] ? h('a', { href: linkToStory(stories[to].name), class: kind }, h('small', {}, words), stories[to].title) : h('span'));
+  return [h('p', {}, h('a', { href: linkTo('stories') }, 'All worked examples')), h('h2', { tabindex: -1 }, prose(one.title)), h('p', { class: 'goal' }, prose(one.text)), storyOf({ name: one.name }),
+    h('div', { class: 'steps' }, step(at - 1, 'Previous example', 'previous'), step(at + 1, 'Next example', 'next'))];
+}
+
+export const page: Page = {
+  id: 'stories', title: 'Worked examples',
+  goal: 'Small calculations from start to end. Every number opens into the products it is the sum of.',
+  render(root) {
+    let drawn: string | undefined;
+    const draw = () => {
+      const name = view.get(chosen), at = stories.findIndex((one) => one.name === name);
+      if (name === drawn) return;
+      const isFirst = drawn === undefined;
+      drawn = name;
+      root.replaceChildren(...(at >= 0 ? whole(at) : [name ? h('p', { class: 'note refused' }, `There is no worked example “${name}”. These are all:`) : '',
+        h('ol', { class: 'map' }, ...stories.map((one) => h('li', {}, h('a', { href: linkToStory(one.name) }, h('strong', {}, prose(one.title)), h('span', {}, prose(one.text))))))]));
+      if (isFirst || at < 0) return;
+      scrollTo(0, 0);
+      root.querySelector('h2')?.focus();
+    };
+    view.onChange(draw);
+    draw();
+  },
+};
