@@ -45,12 +45,18 @@ const violations = async (page) => {
 test('every verdict and result of the stored run is there', async () => {
   const { context, page, complaints } = await open('#v=1&p=lab');
   assert.equal(await page.locator('tr[id^="claim-"]').count(), desk.verdicts.length);
-  for (const answer of ['Reproduced', 'Not reproduced', 'Not testable at this scale']) {
-    const count = desk.verdicts.filter((one) => one.verdict === answer.toLowerCase()).length;
+  const isOpen = (one) => one.verdict === 'not reproduced' && /includes the threshold/.test(one.reason);
+  const counts = { Undecided: desk.verdicts.filter(isOpen).length };
+  for (const answer of ['Reproduced', 'Not reproduced', 'Not testable at this scale']) counts[answer] = desk.verdicts.filter((one) => one.verdict === answer.toLowerCase() && !isOpen(one)).length;
+  assert.ok(counts.Undecided > 0);
+  for (const [answer, count] of Object.entries(counts)) {
     assert.equal(await page.getByRole('heading', { name: `${answer} (${count})`, exact: true }).count(), 1, answer);
   }
   const failed = desk.verdicts.find((one) => one.verdict === 'not reproduced');
   assert.match(await page.locator(`#claim-${failed.id}`).innerText(), new RegExp(failed.threshold.replace(/[.±]/g, '\\$&')));
+  // two seeds have a range, and no interval
+  assert.doesNotMatch(await page.locator('#page-lab').innerText(), /95 % interval/);
+  assert.match(await page.locator('#claim-rope-breaks').innerText(), /range of 2 seeds/);
   const rows = await page.locator('.lab-results tbody tr').evaluateAll((list) => list.map((row) => [...row.cells].map((cell) => cell.textContent)));
   const texts = desk.results.filter((one) => one.task === 'text' && one.extension === 'none' && one.by_size[0].size === 32);
   assert.deepEqual(rows, texts.map((one) => [one.scheme, String(one.seeds), ...one.by_size.map((at) => at.mean.toFixed(2))]));
@@ -102,6 +108,12 @@ test('a summary of one\'s own, and files that are none', async () => {
   }
   assert.deepEqual(await violations(page), []);
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 320);
+  // five seeds have one
+  const five = structuredClone(own);
+  for (const one of five.verdicts) if (one.values.length) Object.assign(one, { values: [1, 2, 3, 4, 5], interval_95: [1.5, 4.5] });
+  await give(page, 'five.json', JSON.stringify(five));
+  await page.waitForFunction(() => /five\.json/.test(document.querySelector('#page-lab .note')?.textContent ?? ''));
+  assert.match(await page.locator('#claim-rope-breaks').innerText(), /95 % interval/);
   // a run without results yet
   await give(page, 'empty.json', JSON.stringify({ ...own, results: [], verdicts: [] }));
   await page.waitForFunction(() => /no results yet/.test(document.querySelector('#page-lab')?.textContent ?? ''));

@@ -1,7 +1,7 @@
 import desk from '../data/desk.json';
-import { announce, h, shown } from '../dom';
+import { announce, h, shown, takesDrops } from '../dom';
 import { figureOf } from '../figure';
-import { type Group, type Summary, type Verdict, answers, groupsOf, lengthFigure, readSummary } from '../lab_summary';
+import { type Group, type Summary, type Verdict, answerOf, answers, groupsOf, intervalName, lengthFigure, readSummary } from '../lab_summary';
 import { type Page, section, text } from '../lesson';
 import { type FlagParam, type NumberParam, type TextParam, view } from '../state';
 import { storyOf } from '../story';
@@ -12,19 +12,27 @@ const hiddenSchemes: TextParam = { key: 'off', label: 'Schemes that are not show
 
 const size: NumberParam = { key: 'size', label: 'Size', kind: 'whole', start: 32, least: 1, most: 1_000_000, steps: 'octaves' };
 
-const marks: { [answer: string]: [string, string] } = { reproduced: ['holds', '✓'], 'not reproduced': ['fails', '✗'], 'not testable at this scale': ['does-not-apply', '–'] };
+const marks: { [answer: string]: [string, string] } = { reproduced: ['holds', '✓'], 'not reproduced': ['fails', '✗'], undecided: ['does-not-apply', '?'], 'not testable at this scale': ['does-not-apply', '–'] };
 const estimate = (one: Verdict): string => !one.values.length ? '' : shown(one.mean!, 4) +
   (one.interval_95.length === 2 ? ` [${one.interval_95.map((value) => shown(value, 4)).join(', ')}]` : '') + (one.unit && one.unit !== 'ratio' ? ` ${one.unit}` : '');
 
 function verdictTable(list: Verdict[], answer: string): HTMLElement {
-  const head = answer === answers[2] ? ['Claim', 'Published', 'Why not'] : ['Claim', 'Published', 'Here, with 95% interval', 'Threshold'];
+  const isUntested = answer === answers[3];
+  const head = isUntested ? ['Claim', 'Published', 'Why not'] : ['Claim', 'Published', 'Here', 'Threshold'];
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Claims: ${answer}` }, h('table', { class: 'stacked claims' },
     h('thead', {}, h('tr', {}, ...head.map((words) => h('th', { scope: 'col' }, words)))),
     h('tbody', {}, ...list.map((one) => h('tr', { id: `claim-${one.id}` },
       h('th', { scope: 'row' }, h('span', { class: `mark ${marks[answer][0]}`, 'aria-hidden': 'true' }, marks[answer][1]), ' ', one.claim),
       h('td', { 'data-label': head[1] }, one.published, ' ', h('small', {}, one.source)),
-      ...(answer === answers[2] ? [h('td', { 'data-label': head[2] }, one.reason)]
-        : [h('td', { 'data-label': head[2] }, h('strong', {}, estimate(one)), ' ', h('small', {}, one.reason || one.measure)), h('td', { 'data-label': head[3] }, one.threshold)]))))));
+      ...(isUntested ? [h('td', { 'data-label': head[2] }, one.reason)]
+        : [h('td', { 'data-label': head[2] }, h('strong', {}, estimate(one)), ' ', h('small', {}, one.interval_95.length === 2 ? `[${intervalName(one.values.length)}] ` : '', answer === 'undecided' ? 'The threshold lies between the seeds: more of them would decide.' : one.reason || one.measure)), h('td', { 'data-label': head[3] }, one.threshold)]))))));
+}
+
+// What the brackets are depends on how many seeds were trained.
+function claimWords({ verdicts }: Summary): string {
+  const fewest = Math.min(...verdicts.filter((one) => one.interval_95.length === 2).map((one) => one.values.length)), name = Number.isFinite(fewest) ? intervalName(fewest) : intervalName(5);
+  return `A claim is reproduced if its measure is on its side of the threshold for the whole ${name}, and undecided if the threshold lies within it. ` +
+    (name.startsWith('range') ? `That is less than a confidence interval: with ${fewest} seeds, both may lie on the wrong side by chance. ` : 'The interval is a bootstrap over seeds. ') + 'Claims that were not reproduced stay in the list.';
 }
 
 function resultTable(group: Group): HTMLElement {
@@ -45,7 +53,7 @@ export const page: Page = {
   render(root) {
     let summary: Summary = readSummary(JSON.stringify(desk)), source = 'the run that comes with this page';
     const about = h('p', { class: 'note' }), refused = h('p', { class: 'note', role: 'alert' });
-    const verdicts = h('div'), table = h('div'), schemes = h('div', { class: 'controls', role: 'group', 'aria-label': 'Schemes' });
+    const aboutClaims = h('p'), verdicts = h('div'), table = h('div'), schemes = h('div', { class: 'controls', role: 'group', 'aria-label': 'Schemes' });
     const choice = h('select', { id: 'lab-task' }), ratio = h('input', { id: 'lab-relative', type: 'checkbox' });
 
     const group = (): Group => {
@@ -94,9 +102,10 @@ export const page: Page = {
     };
     const fill = () => {
       about.textContent = `Shown: ${source}. ${summary.models} of ${summary.models_planned} models, trained on ${summary.text}.`;
+      aboutClaims.textContent = claimWords(summary);
       choice.replaceChildren(...groupsOf(summary).map((one) => h('option', { value: one.key }, one.title)));
       verdicts.replaceChildren(...answers.flatMap((answer) => {
-        const list = summary.verdicts.filter((one) => one.verdict === answer);
+        const list = summary.verdicts.filter((one) => answerOf(one) === answer);
         return list.length ? [h('h3', {}, `${answer[0].toUpperCase()}${answer.slice(1)} (${list.length})`), verdictTable(list, answer)] : [];
       }));
       draw();
@@ -119,8 +128,7 @@ export const page: Page = {
     const input = h('input', { type: 'file', accept: '.json', id: 'lab-file' });
     input.addEventListener('change', () => take(input.files?.[0]));
     const box = h('div', { class: 'drop' }, h('label', { for: input.id }, 'Your own summary.json'), input, refused);
-    box.addEventListener('dragover', (event) => event.preventDefault());
-    box.addEventListener('drop', (event) => { event.preventDefault(); take(event.dataTransfer?.files[0]); });
+    takesDrops(box, take);
     choice.addEventListener('change', () => { view.set(hiddenSchemes, ''); view.set(task, choice.value); });
     ratio.addEventListener('change', () => view.set(relative, ratio.checked));
 
@@ -131,7 +139,7 @@ export const page: Page = {
         h('div', { class: 'control twice' }, h('label', { for: choice.id }, 'Task'), choice),
         h('div', { class: 'control check' }, ratio, h('label', { for: ratio.id }, relative.label))), schemes, drawing,
         h('p', { class: 'note' }, 'Lines: means over seeds. Shaded: the range over seeds. A line that stays level extrapolates.'), table),
-      section('Published claims, and what came out', text('A claim is reproduced if the whole 95% interval of its measure, a bootstrap over seeds, is on its side of the threshold. Claims that were not reproduced stay in the list.'), verdicts),
+      section('Published claims, and what came out', aboutClaims, verdicts),
       section('Show your own run', text('A run writes `summary.json` to its folder. The file is read in this page and sent nowhere.'), box),
       section('The same as a story', storyOf({ name: 'who-extrapolates' })));
     view.onChange(draw);
