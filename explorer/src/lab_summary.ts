@@ -18,7 +18,7 @@ export const answers = ['reproduced', 'not reproduced', 'undecided', 'not testab
 // A bootstrap of so few seeds can give nothing but their range.
 const fewestSeeds = 5;
 /// What the two numbers behind an estimate are: the range of two draws holds the median with a chance of one half only.
-export const intervalName = (seeds: number): string => (seeds < fewestSeeds ? `range of ${seeds} seeds` : '95 % interval');
+export const intervalName = (seeds: number): string => (seeds < fewestSeeds ? `range of ${seeds} seeds` : '95% interval');
 /// Where the interval includes the threshold, the run has decided nothing.
 export const answerOf = (one: Verdict): string => (one.verdict === 'not reproduced' && one.reason.startsWith('the interval includes the threshold') ? 'undecided' : one.verdict);
 

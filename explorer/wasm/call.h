@@ -44,6 +44,7 @@ Scheme asked_scheme(const Json& fields);
 Answer figure(const Question& question);
 Answer table(const Question& question);
 Answer closest(const Question& question);
+Answer sentence(const Question& question);
 // Calls of the larger one.
 Answer dots(const Question& question);
 Answer frequencies(const Question& question);

@@ -3,7 +3,8 @@
 namespace posenc::page {
 
 std::span<const NamedCall> calls() {
-  static constexpr NamedCall kCalls[] = {{"figure", figure}, {"table", table}, {"closest", closest}};
+  static constexpr NamedCall kCalls[] = {
+      {"figure", figure}, {"table", table}, {"closest", closest}, {"sentence", sentence}};
   return kCalls;
 }
 

@@ -21,6 +21,7 @@ std::span<const NamedCall> calls() {
       {"cards", list_cards},
       {"review", review},
       {"closest", closest},
+      {"sentence", sentence},
       {"cost", cost},
       {"walkthroughs", list_walkthroughs},
       {"grade-blank", grade_blank},

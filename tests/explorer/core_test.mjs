@@ -146,6 +146,19 @@ test('a figure of the page is the figure of the program', () => {
   assert.deepEqual(mine, theirs);
 });
 
+test('scores of a sentence are those of the worked example, in both modules', () => {
+  const text = 'the cat sat on the mat', told = tools.call({ call: 'story', name: 'dog-bites-man', text }).json.steps.flatMap((step) => step.blocks);
+  const matrix = (name) => told.find((block) => block.kind === 'matrix' && block.name === name).values.flat();
+  for (const one of [core, tools]) {
+    for (const [positions, name] of [[false, 'S1'], [true, "S1'"]]) {
+      const { json, bytes } = one.call({ call: 'sentence', text, positions });
+      assert.equal(json.words.join(' '), 'the cat sat on the.2 mat');
+      const want = matrix(name);
+      [...new Float64Array(bytes.buffer)].forEach((value, i) => assert.ok(Math.abs(value - want[i]) < 1e-12, `${name}: ${value} is ${want[i]} there`));
+    }
+  }
+});
+
 // --- guesses ----------------------------------------------------------------------------------------------------
 
 // Every number in a question or an answer is either what the question sets, or computed here. A new one fails.

@@ -211,3 +211,28 @@ test('what has the focus is not under the header, tabbing backwards', async () =
     }
   }
 });
+
+test('the hero: without position a drag changes no score, with it the same drag does', async () => {
+  await go(page, '#v=1&p=start');
+  await page.waitForSelector('.board .tile');
+  const scores = () => page.locator('.board .tile').allInnerTexts();
+  const before = (await scores()).sort();
+  assert.equal(before.length, 9);
+  const drag = async (from, to) => {
+    const [a, b] = await Promise.all([from, to].map((index) => page.locator('.hero .word').nth(index).boundingBox()));
+    await page.mouse.move(a.x + a.width / 2, a.y + a.height / 2);
+    await page.mouse.down();
+    await page.mouse.move(b.x + b.width / 2, b.y + b.height / 2, { steps: 6 });
+    await page.mouse.up();
+  };
+  await drag(0, 2);
+  await page.waitForFunction(() => /none of the 9 changed/.test(document.querySelector('.hero-said').textContent));
+  assert.deepEqual(await page.locator('.hero .word span').allInnerTexts(), ['bites', 'man', 'dog']);
+  assert.deepEqual((await scores()).sort(), before);
+  await page.getByLabel('Give the words their positions').check();
+  await page.waitForFunction(() => /Drag a word again/.test(document.querySelector('.hero-said').textContent));
+  await drag(0, 2);
+  await page.waitForFunction(() => /of 9 scores changed/.test(document.querySelector('.hero-said').textContent));
+  assert.notDeepEqual((await scores()).sort(), before);
+  assert.ok(await page.locator('.board .changed').count() >= 6);
+});

@@ -5,8 +5,8 @@ import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type TextParam, view } from '../state';
 import { explore } from '../controls';
 import { storyOf } from '../story';
+import { hero } from './hero';
 import { orderMeter } from './order_meter';
-import { wordCards } from './word_cards';
 
 const words: TextParam = { key: 'text', label: 'Your sentence (2 to 12 words)', kind: 'text', start: 'dog bites man', longest: 120 };
 
@@ -28,8 +28,7 @@ export const page: Page = {
       text('Attention compares every word with every word. Nothing in that comparison depends on where a word occurs. Shuffle the words and watch the numbers: rows move, but no number changes until position is added.'),
       explore([words],
       h('p', { class: 'presets' }, 'Or take ', ...presets.map((one) => h('button', { type: 'button', onclick: () => view.set(words, one) }, one))),
-      h('p', { class: 'hint' }, 'Drag a word, press it to move it one place, or use Alt with the arrow keys.'),
-      wordCards(words),
+      hero(), h('p', { class: 'hint' }, 'Drag a word, press it to move it one place, or use Alt with the arrow keys.'),
       guess(question),
       section('The example, computed', maths(math(formulas.attention), math(formulas.equivariance)), story),
       section('Does order matter?', text('Random tokens are permuted, and attention is computed again. Without position its outputs are permuted alike, and the difference is nothing but rounding. Any positional encoding (or just a causal mask) makes the outputs differ.'), orderMeter()),
