@@ -9,6 +9,7 @@ export const loaders: { [id: string]: () => Promise<{ page: Page }> } = {
   phasors: () => import('./pages/phasors'),
   distance: () => import('./pages/distance'),
   frank: () => import('./pages/frank'),
+  rope: () => import('./pages/rope'),
   schemes: () => import('./pages/compare'),
   decay: () => import('./pages/decay'),
   context: () => import('./pages/context'),

@@ -238,7 +238,7 @@ test('a link to no page, or of a later version, says so; back returns to where t
 
 test('each page has an address, a title and a text of its own', async () => {
   const still = await contextOf({ javaScriptEnabled: false });
-  for (const id of ['waves', 'stories', 'exact']) {
+  for (const id of ['waves', 'rope', 'stories', 'exact']) {
     const bare = await still.newPage();
     await bare.goto(`${places.folder}${id}.html`);
     assert.match(await bare.title(), / · posenc$/);

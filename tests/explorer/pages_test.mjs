@@ -364,6 +364,39 @@ const interactions = {
     await press(page.getByLabel('Guide', { exact: true }), 'ArrowDown');
     assert.notEqual(await textOf('.guide h2'), before);
   },
+  async rope() {
+    const score = async () => Number((await textOf('#rope-score')).replace('−', '-'));
+    const mean = (distance, pairs = 8) => Array.from({ length: pairs }, (_, i) => Math.cos(distance * 10000 ** (-i / pairs))).reduce((sum, one) => sum + one) / pairs;
+    await until(/m − n = 25\./, '.reading');
+    assert.ok(Math.abs(await score() - mean(25)) < 1e-6);
+    const tip = (name) => page.getByRole('slider', { name });
+    await press(tip(/Query/), 'ArrowRight');
+    await until(/m − n = 26\./, '.reading');
+    assert.ok(Math.abs(await score() - mean(26)) < 1e-6);
+    await press(tip(/Key/), 'ArrowRight');
+    await until(/m − n = 25\./, '.reading');
+    assert.ok(Math.abs(await score() - mean(25)) < 1e-6, 'it depends on the distance alone');
+    // both move: the trace is level
+    const before = await score();
+    await press(page.getByRole('button', { name: 'Move both' }), 'Enter');
+    await page.waitForFunction(() => Number([...document.querySelectorAll('.control')].find((one) => /Query/.test(one.textContent)).querySelector('input').value) > 44);
+    await press(page.getByRole('button', { name: 'Move both' }), 'Enter');
+    assert.equal(await score(), before);
+    assert.ok((await page.locator('path.both').getAttribute('d')).length > 20);
+    // a hand is dragged around: a quarter of a turn of pair 2 is a quarter of its wavelength
+    const m = Number(await tip(/Query/).getAttribute('aria-valuenow')), box = await page.locator('.clock').boundingBox(), at = await tip(/Query/).boundingBox();
+    const [cx, cy, x, y] = [box.x + box.width / 2, box.y + box.height / 2, at.x + at.width / 2, at.y + at.height / 2];
+    await page.mouse.move(x, y);
+    await page.mouse.down();
+    for (let step = 1; step <= 9; ++step) {
+      const turn = (step * Math.PI) / 18;
+      await page.mouse.move(cx + (x - cx) * Math.cos(turn) + (y - cy) * Math.sin(turn), cy - (x - cx) * Math.sin(turn) + (y - cy) * Math.cos(turn));
+    }
+    await page.mouse.up();
+    assert.ok(Math.abs(Number(await tip(/Query/).getAttribute('aria-valuenow')) - m - Math.PI / 2 / 0.1) <= 1.5);
+    await press(page.locator('.small-clocks button').nth(5), 'Enter');
+    await until(/Pair 5 rotates/, '.reading');
+  },
   async stories() {
     const names = JSON.parse(posenc('posenc explain --json')).map((one) => one.story);
     assert.ok(names.length >= 16);
@@ -385,7 +418,7 @@ const interactions = {
       return page.locator('.found li').evaluateAll((all) => all.map((one) => ({ title: one.querySelector('a').textContent, where: one.querySelector('small').textContent, link: one.querySelector('a').hash })));
     };
     // every page by the name that the list of pages shows, first
-    for (const name of ['Order', 'Waves', 'Phasors', 'Distance', 'Frank and Alex', 'Frank', 'All schemes', 'Decay', 'Longer context', 'Exactness', 'Is mine right?', 'Lab', 'Practice', 'Reference', 'Guides', 'Worked examples']) {
+    for (const name of ['Order', 'Waves', 'Phasors', 'Distance', 'Frank and Alex', 'Frank', 'RoPE', 'All schemes', 'Decay', 'Longer context', 'Exactness', 'Is mine right?', 'Lab', 'Practice', 'Reference', 'Guides', 'Worked examples']) {
       const [first] = await found(name);
       assert.equal(first?.where, 'Page', `${name}: ${JSON.stringify(first)}`);
       assert.ok(first.title.startsWith(name), `${name}: ${first.title}`);
@@ -419,7 +452,7 @@ for (const id of pages.filter((one) => !elsewhere.includes(one))) {
 const views = {
   start: 'm=11', order: 'text=cat+sees+dog', waves: 'd=32&base=500&len=300&m=40&lay=sin-cos', phasors: 's=rope&dp=8&m=9&k=2&pairs=together', distance: 's=rope&d=16&from=1000&num=hf-f32&type=f32',
   frank: 'seats=Alex+Emma+Daniel+Frank&rows=shift&join=concatenated&d=4&base=500', schemes: 'sort=family&off=map,decay', decay: 'sin=1&reach=64&bias=sandwich&axes=both&head=2', context: 'model=Phi-3.5+mini&dims=96&trained=4096&x=32&method=linear&i=20', exact: 'far=5000&m=12', check: '',
-  stories: 'story=cat-sat', practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
+  rope: 'm=40&n=9&i=1&dp=8', stories: 'story=cat-sat', practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
 };
 
 test('a copied link restores the view of every page', async () => {

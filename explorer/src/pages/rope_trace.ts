@@ -1,0 +1,65 @@
+// The score against the distance, and how it went while the hands were moved.
+
+import { h, shown, svg } from '../dom';
+import { type RopeTable, positions } from './rope_table';
+
+const wide = 460, high = 190, left = 40, top = 12, low = 28, longest = 160;
+
+const frame = (label: string, across: string): SVGElement => {
+  const plot = { x: left, y: top, width: wide - left - 8, height: high - top - low };
+  const root = svg('svg', { class: 'drawing trace', viewBox: `0 0 ${wide} ${high}`, role: 'img', 'aria-label': label }, svg('rect', { class: 'plot', ...plot }));
+  for (const value of [1, 0, -1]) {
+    const y = yOf(value);
+    root.append(svg('line', { class: 'grid', x1: left, x2: wide - 8, y1: y, y2: y }), svg('text', { class: 'tick', x: left - 6, y: y + 4, 'text-anchor': 'end' }, String(value).replace('-', '−')));
+  }
+  root.append(svg('text', { class: 'label', x: left + plot.width / 2, y: high - 4, 'text-anchor': 'middle' }, across));
+  return root;
+};
+const yOf = (score: number): number => top + ((1 - score) / 2) * (high - top - low);
+
+/// A curve of the score against m − n, with a dot at the distance of now.
+export function scoreCurve(): { root: HTMLElement; draw(table: RopeTable, m: number, n: number): void } {
+  const root = frame('Score against the distance m − n', 'distance m − n'), line = svg('path', { class: 'line-2 stroke' }), dot = svg('circle', { class: 'line-2 dots', r: 6 });
+  const last = positions - 1, xOf = (distance: number) => left + ((distance + last) / (2 * last)) * (wide - left - 8);
+  for (const at of [-200, -100, 0, 100, 200]) root.append(svg('text', { class: 'tick', x: xOf(at), y: high - low + 14, 'text-anchor': 'middle' }, shown(at)));
+  root.append(line, dot);
+  let drawn: RopeTable | undefined;
+  return {
+    root: h('div', { class: 'trace-holder' }, root as unknown as HTMLElement),
+    draw(table, m, n) {
+      if (table !== drawn) {
+        drawn = table;
+        let path = '';
+        for (let distance = -last; distance <= last; ++distance) path += `${path ? 'L' : 'M'}${xOf(distance).toFixed(1)} ${yOf(table.score(Math.abs(distance), 0)).toFixed(1)}`;
+        line.setAttribute('d', path);
+      }
+      dot.setAttribute('cx', xOf(m - n).toFixed(1));
+      dot.setAttribute('cy', yOf(table.score(m, n)).toFixed(1));
+    },
+  };
+}
+
+/// The last steps: level while both move, up and down while one does.
+export function scoreTrace(): { root: HTMLElement; draw(table: RopeTable, m: number, n: number): void; clear(): void } {
+  const root = frame('Score at each of the last steps', 'step after step'), lines = svg('g'), dot = svg('circle', { class: 'line-2 dots', r: 5 });
+  root.append(svg('text', { class: 'small', x: left + 8, y: top + 15 }, 'flat: both moved · else: one moved'), lines, dot);
+  let steps: { m: number; n: number; score: number }[] = [];
+  const xOf = (index: number) => left + (index / longest) * (wide - left - 8);
+  return {
+    root: h('div', { class: 'trace-holder' }, root as unknown as HTMLElement),
+    clear() { steps = []; },
+    draw(table, m, n) {
+      const before = steps.at(-1);
+      if (before?.m === m && before.n === n) return;
+      steps = [...steps, { m, n, score: table.score(m, n) }].slice(-longest);
+      const paths = { both: '', one: '' };
+      steps.slice(1).forEach((step, i) => {
+        const from = steps[i];
+        paths[step.m - step.n === from.m - from.n ? 'both' : 'one'] += `M${xOf(i).toFixed(1)} ${yOf(from.score).toFixed(1)}L${xOf(i + 1).toFixed(1)} ${yOf(step.score).toFixed(1)}`;
+      });
+      lines.replaceChildren(svg('path', { class: 'line-2 stroke both', d: paths.both }), svg('path', { class: 'line-1 stroke', d: paths.one }));
+      dot.setAttribute('cx', xOf(steps.length - 1).toFixed(1));
+      dot.setAttribute('cy', yOf(steps.at(-1)!.score).toFixed(1));
+    },
+  };
+}
