@@ -90,16 +90,39 @@ class Rules(unittest.TestCase):
         self.assertIn('src/rotate_utils.h:2: namespace posenc::helpers holds the word "helpers"', self.problems(names))
 
     def test_sizes(self):
-        self.write("src/long.cpp", "\n" * 700)
+        self.write("src/long.cpp", "\n" * 450)
+        self.write("tests/long_test.cpp", "\n" * 700)
         self.assertEqual(self.problems(sizes), [])
-        self.write("src/long.cpp", "\n" * 701)
-        self.assertEqual(self.problems(sizes), ["src/long.cpp:701: 701 lines; the limit is 700"])
+        self.write("src/long.cpp", "\n" * 451)
+        self.write("tests/long_test.cpp", "\n" * 701)
+        self.assertEqual(self.problems(sizes), ["src/long.cpp:451: 451 lines; the limit is 450",
+                                                "tests/long_test.cpp:701: 701 lines; the limit is 700"])
         (self.root / "src/long.cpp").unlink()
+        (self.root / "tests/long_test.cpp").unlink()
         for number in range(40):
             self.write(f"cli/verbs/verb_{number}.cpp")
         self.assertEqual(self.problems(sizes), [])
         self.write("cli/verbs/one_more.cpp")
         self.assertEqual(self.problems(sizes), ["cli/verbs:1: 41 files; the limit is 40"])
+
+    def test_sizes_of_functions(self):
+        def cpp(lines):  # a table and a struct may be longer
+            body = "  if (x) { f([] { return '{'; }); }  // }\n" + "  x();\n" * (lines - 3)
+            return ("namespace n {\nconstexpr int kTable[] = {\n" + "1,\n" * 120 + "};\nstruct S {\n"
+                    "  int a() const { return 1; }\n" + "  int b;\n" * 120 + "};\n"
+                    "extern \"C\" __global__ void __launch_bounds__(1) long_one(int x) {\n" + body + "}\n}  // namespace n\n")
+
+        def python(lines):
+            return "def long_one():\n" + "    x()\n" * (lines - 1)
+
+        for name, source, line in (("src/a.cpp", cpp, 247), ("src/a.py", python, 1)):
+            self.write(name, source(100))
+            self.write("tests/" + Path(name).name, source(101))  # a test may be longer
+            self.assertEqual(self.problems(sizes), [])
+            self.write(name, source(101))
+            self.assertEqual(self.problems(sizes),
+                             [f"{name}:{line}: long_one has 101 lines; the limit of a function is 100"])
+            (self.root / name).unlink()
 
     def test_errors(self):
         self.write("src/good.cpp", 'static_assert(true);\nraise("do not throw it"); // throw\nint f() noexcept;\n')

@@ -57,6 +57,53 @@ template <class Join> __device__ __forceinline__ float over_row(float value, con
   return value;
 }
 
+// s = q · kᵀ for the rows y, y + 16 … of q and x, x + 16 … of the keys.
+__device__ __forceinline__ void multiply_rows(float (&s)[kOwn][kOwn], const float* q, const float* keys, int x,
+                                              int y) {
+#pragma unroll 4
+  for (int f = 0; f < kFeatures; f += 4) {
+    Float4 a[kOwn], b[kOwn];
+#pragma unroll
+    for (int n = 0; n < kOwn; ++n) {
+      a[n] = *reinterpret_cast<const Float4*>(q + (y + 16 * n) * kPitch + f);
+      b[n] = *reinterpret_cast<const Float4*>(keys + (x + 16 * n) * kPitch + f);
+    }
+#pragma unroll
+    for (int r = 0; r < kOwn; ++r) {
+#pragma unroll
+      for (int n = 0; n < kOwn; ++n) s[r][n] = product_of(a[r], b[n], s[r][n]);
+    }
+  }
+}
+
+// out += weights · values.
+__device__ __forceinline__ void add_values(float (&out)[kOwn][kGroups][4], const float* weights, const float* values,
+                                           int x, int y) {
+#pragma unroll 2
+  for (int key = 0; key < kRows; key += 4) {
+    Float4 w[kOwn];
+#pragma unroll
+    for (int r = 0; r < kOwn; ++r) {
+      w[r] = *reinterpret_cast<const Float4*>(weights + (y + 16 * r) * kWeightPitch + key);
+    }
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g) {
+        const Float4 v = *reinterpret_cast<const Float4*>(values + (key + n) * kPitch + 64 * g + 4 * x);
+#pragma unroll
+        for (int r = 0; r < kOwn; ++r) {
+          const float weight = n == 0 ? w[r].x : n == 1 ? w[r].y : n == 2 ? w[r].z : w[r].w;
+          out[r][g][0] = __builtin_fmaf(weight, v.x, out[r][g][0]);
+          out[r][g][1] = __builtin_fmaf(weight, v.y, out[r][g][1]);
+          out[r][g][2] = __builtin_fmaf(weight, v.z, out[r][g][2]);
+          out[r][g][3] = __builtin_fmaf(weight, v.w, out[r][g][3]);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_constant__ Sm80Params p) {
@@ -97,20 +144,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_con
     load_rows(kv, p.k, batch, key_head, key0, lowest, highest, mask, bad_page);
     sync_block();
     float s[kOwn][kOwn] = {};
-#pragma unroll 4
-    for (int f = 0; f < kFeatures; f += 4) {
-      Float4 a[kOwn], b[kOwn];
-#pragma unroll
-      for (int n = 0; n < kOwn; ++n) {
-        a[n] = *reinterpret_cast<const Float4*>(q + (y + 16 * n) * kPitch + f);
-        b[n] = *reinterpret_cast<const Float4*>(kv + (x + 16 * n) * kPitch + f);
-      }
-#pragma unroll
-      for (int r = 0; r < kOwn; ++r) {
-#pragma unroll
-        for (int n = 0; n < kOwn; ++n) s[r][n] = product_of(a[r], b[n], s[r][n]);
-      }
-    }
+    multiply_rows(s, q, kv, x, y);
 #pragma unroll
     for (int r = 0; r < kOwn; ++r) {
       float top = most[r];
@@ -144,29 +178,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_con
     sync_block();  // all have read the keys
     load_rows(kv, p.v, batch, key_head, key0, lowest, highest, mask, bad_page);
     sync_block();
-#pragma unroll 2
-    for (int key = 0; key < kRows; key += 4) {
-      Float4 w[kOwn];
-#pragma unroll
-      for (int r = 0; r < kOwn; ++r) {
-        w[r] = *reinterpret_cast<const Float4*>(weights + (y + 16 * r) * kWeightPitch + key);
-      }
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-#pragma unroll
-        for (int g = 0; g < kGroups; ++g) {
-          const Float4 v = *reinterpret_cast<const Float4*>(kv + (key + n) * kPitch + 64 * g + 4 * x);
-#pragma unroll
-          for (int r = 0; r < kOwn; ++r) {
-            const float weight = n == 0 ? w[r].x : n == 1 ? w[r].y : n == 2 ? w[r].z : w[r].w;
-            out[r][g][0] = __builtin_fmaf(weight, v.x, out[r][g][0]);
-            out[r][g][1] = __builtin_fmaf(weight, v.y, out[r][g][1]);
-            out[r][g][2] = __builtin_fmaf(weight, v.z, out[r][g][2]);
-            out[r][g][3] = __builtin_fmaf(weight, v.w, out[r][g][3]);
-          }
-        }
-      }
-    }
+    add_values(out, weights, kv, x, y);
     sync_block();
   }
   report_page(p.key_range, p.k, bad_page);

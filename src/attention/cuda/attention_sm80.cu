@@ -31,14 +31,9 @@ extern "C" __global__ void __launch_bounds__(128) attention_sm80(const __grid_co
     float s[kKeys / 8][4] = {};
 #pragma unroll
     for (int f = 0; f < kFeatures; f += 16) {
-      std::uint32_t a[4], b[4];
+      std::uint32_t a[4];
       q.left(a, warp * 16, f, lane);
-#pragma unroll
-      for (int n = 0; n < kKeys / 16; ++n) {
-        k.right_of_columns(b, 16 * n, f, lane);
-        multiply(s[2 * n], a, b);
-        multiply(s[2 * n + 1], a, b + 2);
-      }
+      multiply_columns(s, a, k, f, lane);
     }
     float top[2] = {most[0], most[1]};
 #pragma unroll
@@ -77,17 +72,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_sm80(const __grid_co
       weights[n][0] = pack(s[n][0], s[n][1]);
       weights[n][1] = pack(s[n][2], s[n][3]);
     }
-#pragma unroll
-    for (int n = 0; n < kKeys / 16; ++n) {
-      const std::uint32_t a[4] = {weights[2 * n][0], weights[2 * n][1], weights[2 * n + 1][0], weights[2 * n + 1][1]};
-#pragma unroll
-      for (int f = 0; f < kFeatures / 16; ++f) {
-        std::uint32_t b[4];
-        v.right_of_rows(b, 16 * n, 16 * f, lane);
-        multiply(out[2 * f], a, b);
-        multiply(out[2 * f + 1], a, b + 2);
-      }
-    }
+    add_weighted(out, weights, v, lane);
     sync_block();
   }
   report_page(p.key_range, p.k, bad_page);
@@ -100,15 +85,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_sm80(const __grid_co
     if (query >= p.queries) continue;
     const bool is_empty = sum[r] == 0;  // a query with no visible key gives zeros
     const float inverse = is_empty ? 0.0f : reciprocal(sum[r]);
-    auto* const to =
-        static_cast<std::uint16_t*>(p.out.data) + batch * p.out.batch + head * p.out.head + query * p.out.token;
-#pragma unroll
-    for (int f = 0; f < kFeatures / 8; ++f) {
-      const int column = 8 * f + 2 * (lane % 4);
-      const std::uint32_t two = is_empty ? 0u : pack(out[f][2 * r] * inverse, out[f][2 * r + 1] * inverse);
-      if (column < p.out.features) to[column * p.out.feature] = static_cast<std::uint16_t>(two);
-      if (column + 1 < p.out.features) to[(column + 1) * p.out.feature] = static_cast<std::uint16_t>(two >> 16);
-    }
+    write_row(p.out, batch, head, query, out, r, inverse, lane, is_empty);
     if (p.logsumexp != nullptr && lane % 4 == 0) {
       p.logsumexp[batch * p.lse_batch + head * p.lse_head + query * p.lse_token] =
           is_empty ? -__builtin_inff() : (most[r] + log_of_two(sum[r])) * kSm80Ln2;

@@ -58,6 +58,50 @@ template <int kPitch> struct Tile {
   }
 };
 
+/// s += the products of 16 columns of the left factor, `a`, with those from `column` on of a tile's rows.
+template <int kFragments, int kPitch>
+__device__ __forceinline__ void multiply_columns(float (&s)[kFragments][4], const std::uint32_t (&a)[4],
+                                                 const Tile<kPitch>& right, int column, int lane) {
+#pragma unroll
+  for (int n = 0; n < kFragments / 2; ++n) {
+    std::uint32_t b[4];
+    right.right_of_columns(b, 16 * n, column, lane);
+    multiply(s[2 * n], a, b);
+    multiply(s[2 * n + 1], a, b + 2);
+  }
+}
+/// sums += weights · the rows of a tile; a weight is two packed numbers.
+template <int kFragments, int kWeights, int kPitch>
+__device__ __forceinline__ void add_weighted(float (&sums)[kFragments][4],
+                                             const std::uint32_t (&weights)[kWeights][2], const Tile<kPitch>& right,
+                                             int lane) {
+#pragma unroll
+  for (int n = 0; n < kWeights / 2; ++n) {
+    const std::uint32_t a[4] = {weights[2 * n][0], weights[2 * n][1], weights[2 * n + 1][0], weights[2 * n + 1][1]};
+#pragma unroll
+    for (int f = 0; f < kFragments / 2; ++f) {
+      std::uint32_t b[4];
+      right.right_of_rows(b, 16 * n, 16 * f, lane);
+      multiply(sums[2 * f], a, b);
+      multiply(sums[2 * f + 1], a, b + 2);
+    }
+  }
+}
+/// Writes row r of the two that a lane holds, times a factor; zeros if `is_empty`.
+template <int kFragments> __device__ __forceinline__ void write_row(const Sm80Tensor& x, std::int64_t batch,
+                                                                    std::int64_t head, int row,
+                                                                    const float (&sums)[kFragments][4], int r,
+                                                                    float factor, int lane, bool is_empty = false) {
+  auto* const to = static_cast<std::uint16_t*>(x.data) + batch * x.batch + head * x.head + row * x.token;
+#pragma unroll
+  for (int f = 0; f < kFragments; ++f) {
+    const int column = 8 * f + 2 * (lane % 4);
+    const std::uint32_t two = is_empty ? 0u : pack(sums[f][2 * r] * factor, sums[f][2 * r + 1] * factor);
+    if (column < x.features) to[column * x.feature] = static_cast<std::uint16_t>(two);
+    if (column + 1 < x.features) to[(column + 1) * x.feature] = static_cast<std::uint16_t>(two >> 16);
+  }
+}
+
 /// Elements from the start of a head to a token of sequence `batch`. A page out of range is replaced by page 0 and
 /// stored in `bad_page`.
 __device__ __forceinline__ std::int64_t token_offset(const Sm80Tensor& x, std::int64_t batch, int token,

@@ -49,21 +49,11 @@ extern "C" __global__ void __launch_bounds__(128) sm80_queries(const __grid_cons
     float s[kKeys / 8][4] = {}, dp[kKeys / 8][4] = {};
 #pragma unroll
     for (int f = 0; f < kFeatures; f += 16) {
-      std::uint32_t a[4], b[4];
+      std::uint32_t a[4];
       q.left(a, warp * 16, f, lane);
-#pragma unroll
-      for (int n = 0; n < kKeys / 16; ++n) {
-        k.right_of_columns(b, 16 * n, f, lane);
-        multiply(s[2 * n], a, b);
-        multiply(s[2 * n + 1], a, b + 2);
-      }
+      multiply_columns(s, a, k, f, lane);
       g.left(a, warp * 16, f, lane);
-#pragma unroll
-      for (int n = 0; n < kKeys / 16; ++n) {
-        v.right_of_columns(b, 16 * n, f, lane);
-        multiply(dp[2 * n], a, b);
-        multiply(dp[2 * n + 1], a, b + 2);
-      }
+      multiply_columns(dp, a, v, f, lane);
     }
     float far = 0;  // of this lane, if all its pairs read one entry
     std::int64_t far_entry = -1;
@@ -111,17 +101,7 @@ extern "C" __global__ void __launch_bounds__(128) sm80_queries(const __grid_cons
         add_double(p.sums + std::int64_t{head} * p.sum_rows + p.bias.rows[far_entry], static_cast<double>(far));
       }
     }
-#pragma unroll
-    for (int n = 0; n < kKeys / 16; ++n) {
-      const std::uint32_t a[4] = {ds[2 * n][0], ds[2 * n][1], ds[2 * n + 1][0], ds[2 * n + 1][1]};
-#pragma unroll
-      for (int f = 0; f < kFeatures / 16; ++f) {
-        std::uint32_t b[4];
-        k.right_of_rows(b, 16 * n, 16 * f, lane);
-        multiply(dq[2 * f], a, b);
-        multiply(dq[2 * f + 1], a, b + 2);
-      }
-    }
+    add_weighted(dq, ds, k, lane);
     sync_block();
   }
 
@@ -130,16 +110,7 @@ extern "C" __global__ void __launch_bounds__(128) sm80_queries(const __grid_cons
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int query = row0 + my_row + 8 * r;
-    if (query >= p.queries) continue;
-    auto* const to =
-        static_cast<std::uint16_t*>(p.dq.data) + batch * p.dq.batch + head * p.dq.head + query * p.dq.token;
-#pragma unroll
-    for (int f = 0; f < kFeatures / 8; ++f) {
-      const int column = 8 * f + 2 * (lane % 4);
-      const std::uint32_t two = pack(dq[f][2 * r] * p.scale, dq[f][2 * r + 1] * p.scale);
-      if (column < p.dq.features) to[column * p.dq.feature] = static_cast<std::uint16_t>(two);
-      if (column + 1 < p.dq.features) to[(column + 1) * p.dq.feature] = static_cast<std::uint16_t>(two >> 16);
-    }
+    if (query < p.queries) write_row(p.dq, batch, head, query, dq, r, p.scale, lane);
   }
 }
 

@@ -34,6 +34,36 @@ extern __shared__ Float4 scratch[];
   }
 }
 
+// Cosines and sines of a token's pairs, by a table or by any waves; one position serves if all waves are on one axis.
+[[maybe_unused]] __device__ __forceinline__ void make_any(const RotateParams& p, std::uint32_t b, std::uint32_t t,
+                                                          std::int64_t position, float* cosines, std::uint32_t pairs,
+                                                          unsigned lane) {
+  float* const sines = cosines + pairs;
+  for (std::uint32_t i = lane; i < pairs; i += 32) {
+    CosSin<float> value;
+    if constexpr (POSENC_SOURCE == 1) {
+      value = cos_sin_by_table<float>(p, b, t, i);
+    } else {
+      const std::int64_t at =
+          p.waves.axes == nullptr ? position : position_at(p.positions, b, t, p.waves.axes[i], p.fault);
+      value = cos_sin_by_waves<float>(p, at, i);
+    }
+    cosines[i] = value.cosine, sines[i] = value.sine;
+  }
+}
+
+// The cosines and sines of a token of the first sequence, for attention.
+[[maybe_unused]] __device__ __forceinline__ void keep_token(const RotateParams& p, std::uint32_t token, unsigned warp,
+                                                            unsigned lane) {
+  if (token >= static_cast<std::uint32_t>(p.sequence)) return;
+  const auto pairs = static_cast<std::uint32_t>(p.pairs);
+  auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
+  make_exact(p, p.positions.first + token, cosines, cosines + pairs, lane);
+  sync_warp();
+  auto* const to = reinterpret_cast<Float4*>(p.made + std::int64_t{token} * 2 * pairs);
+  keep_waves(to, cosines, cosines + pairs, pairs, token, lane);
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const __grid_constant__ RotateParams p) {
@@ -47,16 +77,7 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   const bool second = team >= tokens * p.parts[0].across.divisor;
   if (second) team -= tokens * p.parts[0].across.divisor;
   if constexpr (kKeeps) {
-    if (second) {  // there is one tensor: past it come the tokens of the first sequence again
-      if (team >= static_cast<std::uint32_t>(p.sequence)) return;
-      const auto pairs = static_cast<std::uint32_t>(p.pairs);
-      auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
-      make_exact(p, p.positions.first + team, cosines, cosines + pairs, lane);
-      sync_warp();
-      auto* const to = reinterpret_cast<Float4*>(p.made + std::int64_t{team} * 2 * pairs);
-      keep_waves(to, cosines, cosines + pairs, pairs, team, lane);
-      return;
-    }
+    if (second) return keep_token(p, team, warp, lane);  // there is one tensor: past it come its tokens again
   }
   const RotatePart& part = p.parts[second ? 1 : 0];
   const Quotient place = divide(team, part.across);
@@ -112,17 +133,7 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   } else if constexpr (POSENC_SOURCE == 0 || kKeeps) {
     make_exact(p, position, cosines, sines, lane);
   } else {
-    for (std::uint32_t i = lane; i < pairs; i += 32) {
-      CosSin<float> value;
-      if constexpr (POSENC_SOURCE == 1) {
-        value = cos_sin_by_table<float>(p, b, t, i);
-      } else {
-        const std::int64_t at =
-            p.waves.axes == nullptr ? position : position_at(p.positions, b, t, p.waves.axes[i], p.fault);
-        value = cos_sin_by_waves<float>(p, at, i);
-      }
-      cosines[i] = value.cosine, sines[i] = value.sine;
-    }
+    make_any(p, b, t, position, cosines, pairs, lane);
   }
   sync_warp();
 
