@@ -12,7 +12,6 @@
 
 #include "benchmarks/attention.h"
 #include "benchmarks/cuda.h"
-#include "cli/flags/arguments.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/system/failure.h"
 #include "cli/system/signals.h"
@@ -21,6 +20,7 @@
 #include "posenc/apply.h"
 #include "posenc/backend.h"
 #include "posenc/json.h"
+#include "posenc/schemes/sinusoidal.h"
 
 namespace posenc::bench {
 namespace {
@@ -241,10 +241,7 @@ cli::Verb bench_verb(cli::Command program) {
   verb.command.add_flag("--all", flags->all, "also run more types, a table that fits a cache, and gradients");
   verb.command.add_flag("--json", flags->json, "print one JSON document and nothing else");
   cli::add_engine_flags(verb.command, flags->engine);
-  verb.run = [flags, verb] {
-    cli::refuse_leftovers(verb.command);
-    return run(*flags);
-  };
+  verb.run = [flags] { return run(*flags); };
   return verb;
 }
 

@@ -2,6 +2,7 @@
 // messages of posenc's verbs: it measures posenc, and users do not need it.
 
 #include "benchmarks/bench.h"
+#include "cli/flags/arguments.h"
 #include "cli/flags/colour_flag.h"
 #include "cli/system/failure.h"
 #include "cli/system/run_main.h"
@@ -14,12 +15,15 @@ int run(std::vector<std::string> arguments) {
   cli::take_colour(arguments);
   cli::Parser parser("posenc_bench", "-h,--help");
   cli::Command program = parser.program();
-  program.allow_extras();  // rejected by the verb, with a better message
+  program.allow_extras();  // rejected below, with a better message
   const cli::Verb verb = bench_verb(program);
   arguments.insert(arguments.begin(), std::string(verb.name));
-  if (parser.parse(arguments)) return verb.run();
-  cli::print(cli::help_of(verb));
-  return cli::kDone;
+  if (!parser.parse(arguments)) {
+    cli::print(cli::help_of(verb));
+    return cli::kDone;
+  }
+  cli::refuse_leftovers(verb.command);
+  return verb.run();
 }
 
 }  // namespace

@@ -84,7 +84,9 @@ int run(std::vector<std::string> arguments) {
     return kDone;
   }
   for (const Verb& verb : verbs) {
-    if (verb.command.is_chosen()) return verb.run();
+    if (!verb.command.is_chosen()) continue;
+    if (!verb.checks_words) refuse_leftovers(verb.command);
+    return verb.run();
   }
   if (!arguments.empty()) refuse_verb(arguments.front(), verbs);
   print(overview(verbs));

@@ -13,6 +13,7 @@ Verb lab_verb(Command program) {
   verb.details = "This build has no lab inside. ./run lab in the source tree builds it (CMake: POSENC_LAB=ON).";
   verb.examples = "posenc lab run smoke";
   verb.command = program.add_subcommand(verb.name);
+  verb.checks_words = true;
   verb.run = []() -> int {
     throw Failure{kFilesFailed, "lab: this build has no lab inside (run ./run lab in the source tree to build it)"};
   };

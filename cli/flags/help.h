@@ -21,6 +21,7 @@ struct Verb {
   std::string_view examples;  // one per line
   Command command;
   std::function<int()> run;             // returns the exit status
+  bool checks_words = false;            // run() itself refuses words that nothing has taken
   std::string_view program = "posenc";  // what is typed before the name
 };
 

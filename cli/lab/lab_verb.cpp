@@ -206,10 +206,7 @@ Verb lab_verb(Command program) {
   verb.command.add_flag("--force", flags->force, "begin anew in a folder that holds a run");
   verb.command.add_flag("--long", flags->is_long, "run: start the preset full although it takes hours");
   verb.command.add_flag("--quiet", flags->quiet, "show no progress");
-  verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
-    return run_lab(*flags);
-  };
+  verb.run = [flags] { return run_lab(*flags); };
   return verb;
 }
 

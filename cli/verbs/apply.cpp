@@ -198,6 +198,7 @@ Verb apply_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   add_flags(verb.command, *flags, scheme->axes_of_x);
   add_table_flag(verb.command, scheme);
   add_scheme_commands(verb.command, scheme);
+  verb.checks_words = true;
   verb.run = [flags, scheme, verb] {
     // without a known scheme, its misspelt name was taken for the input
     if (flags->model.path.empty()) require_scheme(verb, *scheme, flags->input);

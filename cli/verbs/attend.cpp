@@ -338,6 +338,7 @@ Verb attend_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) 
   add_flags(verb.command, *flags, scheme->axes_of_x);
   add_table_flag(verb.command, scheme);
   add_scheme_commands(verb.command, scheme);
+  verb.checks_words = true;
   verb.run = [flags, scheme, verb] {
     const std::vector<std::string> leftovers = verb.command.remaining();
     if (flags->model.path.empty()) require_scheme(verb, *scheme, leftovers.empty() ? "" : leftovers.front());

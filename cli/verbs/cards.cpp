@@ -162,10 +162,7 @@ Verb cards_verb(Command program) {
                            "for --worksheet: the same seed gives the same sheet (default: a new one each time)");
   verb.command.add_flag("--force", flags->force, "replace FILE if it exists");
   verb.command.add_flag("--quiet", flags->quiet, "print only errors");
-  verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
-    return run(*flags);
-  };
+  verb.run = [flags] { return run(*flags); };
   return verb;
 }
 

@@ -173,6 +173,7 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
       .add_option("--part", flags->model.part, "a part of the model instead of the one that generates text: vision …")
       .type_name("NAME");
   add_scheme_commands(verb.command, scheme);
+  verb.checks_words = true;
   verb.run = [flags, scheme, verb] {
     if (flags->model.path.empty()) {
       // without a known scheme, its misspelt name was taken for a path

@@ -234,8 +234,7 @@ Verb compare_verb(Command program) {
       .type_name("DATE");
   verb.command.add_flag("--exit-code", flags->exit_code, "print only what differs, one line each");
   verb.command.add_flag("--json", flags->json, "one JSON document");
-  verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
+  verb.run = [flags] {
     if (flags->exit_code && flags->json) refuse("compare: --exit-code and --json cannot be combined");
     if (flags->exit_code && !flags->since.empty()) refuse("compare: --exit-code does not work with --since");
     if (!flags->path.empty() && !flags->model.empty()) refuse("compare: the model is given twice");

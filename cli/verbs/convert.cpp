@@ -212,10 +212,7 @@ Verb convert_verb(Command program) {
   command.add_flag("--json", flags->json, "print one JSON document about the conversion");
   command.add_flag("--force", flags->force, "replace FILE if it exists");
   command.add_flag("--quiet", flags->quiet, "print only errors");
-  verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
-    return run(*flags);
-  };
+  verb.run = [flags] { return run(*flags); };
   return verb;
 }
 

@@ -28,7 +28,6 @@ Verb diagnose_verb(Command program) {
   auto flags = std::make_shared<TwoTensorFlags>();
   add_two_tensor_flags(verb.command, *flags);
   verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
     place_paths(*flags, verb.name);
     const TwoTensors two = read_two_tensors(*flags, verb.name);
     const Diagnosis found = diagnose(two.before_view, two.after_view, {.positions = two.positions, .axes = two.axes});

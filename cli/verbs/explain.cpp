@@ -176,10 +176,7 @@ Verb explain_verb(Command program) {
                         "also list numbers that differ in the text that an example follows");
   verb.command.add_flag("--json", flags->json, "print one JSON document with full precision");
   verb.command.add_flag("--markdown", flags->markdown, "print Markdown with tables");
-  verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
-    return run(*flags, verb.command);
-  };
+  verb.run = [flags, verb] { return run(*flags, verb.command); };
   return verb;
 }
 

@@ -103,10 +103,7 @@ Verb explore_verb(Command program) {
   verb.command.add_option("--single-file", flags->file, "write the site as one HTML file instead").type_name("FILE");
   verb.command.add_flag("--force", flags->force, "replace files that exist");
   verb.command.add_flag("--quiet", flags->quiet, "print only errors");
-  verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
-    return explore(*flags);
-  };
+  verb.run = [flags] { return explore(*flags); };
   return verb;
 }
 

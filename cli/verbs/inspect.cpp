@@ -342,8 +342,7 @@ Verb inspect_verb(Command program) {
       .type_name("NAME")
       .choices(known_engines());
   verb.command.add_flag("--json", flags->json, "one JSON document");
-  verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
+  verb.run = [flags] {
     if (flags->path.empty()) refuse("inspect: the model is missing (posenc inspect config.json)");
     Inspection found{model_from(flags->path), flags->path};
     if (is_directory(flags->path)) {

@@ -147,8 +147,7 @@ Verb list_verb(Command program) {
   auto backend_list = std::make_shared<bool>(false);
   verb.command.add_flag("--backends", *backend_list, "list the backends that can run here, and why others cannot");
   verb.command.add_flag("--json", *json, "print one JSON document with the default of every field");
-  verb.run = [json, scalings, backend_list, families, page, verb] {
-    refuse_leftovers(verb.command);
+  verb.run = [json, scalings, backend_list, families, page] {
     if (!page->empty()) {
       print(*json ? scheme_page_as_json(*page) : scheme_page_as_text(*page));
     } else if (*families) {

@@ -328,10 +328,7 @@ Verb plot_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme,
   auto flags = std::make_shared<PlotFlags>();
   add_flags(verb.command, *flags);
   add_scheme_commands(verb.command, scheme);
-  verb.run = [flags, scheme, further, verb] {
-    refuse_leftovers(verb.command);
-    return run(*flags, *scheme, *further);
-  };
+  verb.run = [flags, scheme, further] { return run(*flags, *scheme, *further); };
   return verb;
 }
 

@@ -313,10 +313,7 @@ Verb positions_verb(Command program) {
   verb.command.add_flag("--json", flags->json, "print one JSON document with shape and positions");
   verb.command.add_flag("--force", flags->force, "replace FILE if it exists");
   verb.command.add_flag("--quiet", flags->quiet, "print only errors");
-  verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
-    return run(*flags);
-  };
+  verb.run = [flags] { return run(*flags); };
   return verb;
 }
 

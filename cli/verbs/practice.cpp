@@ -181,10 +181,7 @@ Verb practice_verb(Command program) {
   verb.command.add_flag("--list", flags->list, "list all items and when they are due");
   verb.command.add_flag("--json", flags->json,
                         "print what a beginner would be asked, with answers; with --list, everything");
-  verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
-    return run(*flags);
-  };
+  verb.run = [flags] { return run(*flags); };
   return verb;
 }
 

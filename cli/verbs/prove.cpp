@@ -178,6 +178,7 @@ Verb prove_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   verb.command.add_flag("--quiet", flags->quiet, "no progress bar");
   add_engine_flags(verb.command, flags->engine);
   add_scheme_commands(verb.command, scheme);
+  verb.checks_words = true;
   verb.run = [flags, scheme, verb] { return run(*flags, subjects_of(verb, *scheme)); };
   return verb;
 }

@@ -284,6 +284,7 @@ Verb table_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   auto flags = std::make_shared<TableFlags>();
   add_flags(verb.command, *flags);
   add_scheme_commands(verb.command, scheme);
+  verb.checks_words = true;
   verb.run = [flags, scheme, verb] {
     const std::vector<std::string> words = verb.command.remaining();
     require_scheme(verb, *scheme, words.empty() ? "" : words.front());

@@ -275,10 +275,7 @@ Verb tour_verb(Command program) {
       .type_name("DIR")
       .default_value(flags->folder);
   verb.command.add_flag("--force", flags->force, "replace index.html there even if posenc did not write it");
-  verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
-    return run(*flags);
-  };
+  verb.run = [flags] { return run(*flags); };
   return verb;
 }
 
