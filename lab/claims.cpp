@@ -1,9 +1,7 @@
 #include "lab/claims.h"
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
-#include <set>
+#include <functional>
 
 #include "posenc/error.h"
 
@@ -11,6 +9,7 @@ namespace posenc::lab {
 namespace {
 
 using Outcomes = std::vector<Outcome>;
+using Value = std::optional<double>;
 
 const Outcome* find_job(const Outcomes& outcomes, std::string_view task, std::string_view scheme, std::uint64_t seed,
                         bool random = false) {
@@ -24,91 +23,57 @@ const Outcome* find_job(const Outcomes& outcomes, std::string_view task, std::st
   return nullptr;
 }
 
-// Calls value_of(seed) for every seed, and keeps its finite values.
-template <class Value> std::vector<double> by_seed(const Outcomes& outcomes, const Value& value_of) {
-  std::set<std::uint64_t> seeds;
-  for (const Outcome& outcome : outcomes) seeds.insert(outcome.job.seed);
-  std::vector<double> values;
-  for (const std::uint64_t seed : seeds) {
-    const std::optional<double> value = value_of(seed);
-    if (value && std::isfinite(*value)) values.push_back(*value);
-  }
-  return values;
+// A number of the score at `times` times the trained size.
+template <class Number>
+Value at(const Outcome* found, std::int64_t times, Number number, std::string_view extension = "none") {
+  const Score* const score = found != nullptr ? found->at(found->job.size * times, extension) : nullptr;
+  return score != nullptr ? Value(std::invoke(number, *score)) : Value();
+}
+
+Value difference(Value first, Value second) { return first && second ? Value(*first - *second) : Value(); }
+Value ratio(Value log_first, Value log_second) {
+  const Value nats = difference(log_first, log_second);
+  return nats ? Value(std::exp(*nats)) : Value();
 }
 
 // The negative log-likelihood of text (log perplexity) at `times` times the trained length.
-std::optional<double> text_nll(const Outcomes& outcomes, std::string_view scheme, std::uint64_t seed,
-                               std::int64_t times, std::string_view task = "text") {
-  const Outcome* const found = find_job(outcomes, task, scheme, seed);
-  const Score* const score = found != nullptr ? found->at(found->job.size * times) : nullptr;
-  return score != nullptr ? std::optional(score->nll) : std::nullopt;
+Value text_nll(const Outcomes& outcomes, std::string_view scheme, std::uint64_t seed, std::int64_t times,
+               std::string_view task = "text") {
+  return at(find_job(outcomes, task, scheme, seed), times, &Score::nll);
 }
 
-std::optional<double> growth(const Outcomes& outcomes, std::string_view scheme, std::uint64_t seed) {
-  const auto near = text_nll(outcomes, scheme, seed, 1), far = text_nll(outcomes, scheme, seed, 8);
-  return near && far ? std::optional(std::exp(*far - *near)) : std::nullopt;
-}
-std::vector<double> growths(const Outcomes& outcomes, std::string_view scheme) {
-  return by_seed(outcomes, [&](std::uint64_t seed) { return growth(outcomes, scheme, seed); });
-}
-std::vector<double> growth_alibi(const Outcomes& all, std::string&) { return growths(all, "alibi"); }
-std::vector<double> growth_rope(const Outcomes& all, std::string&) { return growths(all, "rope"); }
-std::vector<double> growth_sinusoidal(const Outcomes& all, std::string&) { return growths(all, "sinusoidal"); }
-
-std::vector<double> alibi_in_a_sliding_window(const Outcomes& outcomes, std::string&) {
-  return by_seed(outcomes, [&](std::uint64_t seed) -> std::optional<double> {
-    const Outcome* const found = find_job(outcomes, "text", "alibi", seed);
-    if (found == nullptr) return {};
-    const Score* const near = found->at(found->job.size);
-    const Score* const far = found->at(found->job.size * 8);
-    if (near == nullptr || far == nullptr) return {};
-    return far->last_quarter() - near->last_quarter();
-  });
+Value growth(const Outcomes& outcomes, std::string_view scheme, std::uint64_t seed) {
+  return ratio(text_nll(outcomes, scheme, seed, 8), text_nll(outcomes, scheme, seed, 1));
 }
 
-std::vector<double> rope_grows_more_than_t5(const Outcomes& outcomes, std::string&) {
-  return by_seed(outcomes, [&](std::uint64_t seed) -> std::optional<double> {
-    const auto rope = growth(outcomes, "rope", seed), t5 = growth(outcomes, "t5", seed);
-    if (!rope || !t5) return {};
-    return std::log(*rope) - std::log(*t5);
-  });
+Value alibi_in_a_sliding_window(const Outcomes& outcomes, std::uint64_t seed, std::string&) {
+  const Outcome* const found = find_job(outcomes, "text", "alibi", seed);
+  return difference(at(found, 8, &Score::last_quarter), at(found, 1, &Score::last_quarter));
+}
+
+Value rope_grows_more_than_t5(const Outcomes& outcomes, std::uint64_t seed, std::string&) {
+  const Value rope = growth(outcomes, "rope", seed), t5 = growth(outcomes, "t5", seed);
+  return rope && t5 ? Value(std::log(*rope) - std::log(*t5)) : Value();
 }
 
 // The difference of two schemes at `times` times the trained length, in nats.
-std::vector<double> apart(const Outcomes& outcomes, std::string_view one, std::string_view other, std::int64_t times,
-                          std::string_view task = "text") {
-  return by_seed(outcomes, [&](std::uint64_t seed) -> std::optional<double> {
-    const auto first = text_nll(outcomes, one, seed, times, task),
-               second = text_nll(outcomes, other, seed, times, task);
-    if (!first || !second) return {};
-    return *first - *second;
-  });
-}
-std::vector<double> kerple_far(const Outcomes& all, std::string&) { return apart(all, "kerple", "alibi", 8); }
-std::vector<double> learned_near(const Outcomes& all, std::string&) { return apart(all, "learned", "sinusoidal", 1); }
-std::vector<double> nope_near(const Outcomes& all, std::string&) { return apart(all, "none", "sinusoidal", 1); }
-std::vector<double> nope_masked(const Outcomes& all, std::string&) {
-  return apart(all, "none", "sinusoidal", 1, "masked-text");
+Value apart(const Outcomes& outcomes, std::uint64_t seed, std::string_view one, std::string_view other,
+            std::int64_t times, std::string_view task = "text") {
+  return difference(text_nll(outcomes, one, seed, times, task), text_nll(outcomes, other, seed, times, task));
 }
 
-std::vector<double> order_by_chance(const Outcomes& outcomes, std::string& reason) {
-  return by_seed(outcomes, [&](std::uint64_t seed) -> std::optional<double> {
-    const Outcome* const none = find_job(outcomes, "order", "none", seed);
-    const Outcome* const rope = find_job(outcomes, "order", "rope", seed);
-    if (none == nullptr || rope == nullptr) return {};
-    const Score *const without = none->at(none->job.size), *const with = rope->at(rope->job.size);
-    if (without == nullptr || with == nullptr) return {};
-    if (with->accuracy() < 0.75) {  // a task that no model learns shows nothing
-      reason = "with rope the task was not learned either";
-      return {};
-    }
-    return without->accuracy() - 0.5;
-  });
+Value order_by_chance(const Outcomes& outcomes, std::uint64_t seed, std::string& reason) {
+  const Value without = at(find_job(outcomes, "order", "none", seed), 1, &Score::accuracy),
+              with = at(find_job(outcomes, "order", "rope", seed), 1, &Score::accuracy);
+  if (!without || !with) return {};
+  if (*with >= 0.75) return *without - 0.5;
+  reason = "with rope the task was not learned either";  // a task that no model learns shows nothing
+  return {};
 }
 
 // Exact match, averaged over the sizes beyond the trained one.
-std::optional<double> past_training(const Outcomes& outcomes, std::string_view task, std::string_view scheme,
-                                    std::uint64_t seed, bool random, std::string& reason) {
+Value past_training(const Outcomes& outcomes, std::string_view task, std::string_view scheme, std::uint64_t seed,
+                    bool random, std::string& reason) {
   const Outcome* const found = find_job(outcomes, task, scheme, seed, random);
   if (found == nullptr) return {};
   const Score* const trained = found->at(found->job.size);
@@ -124,29 +89,14 @@ std::optional<double> past_training(const Outcomes& outcomes, std::string_view t
     sum += score.accuracy();
     ++count;
   }
-  return count > 0 ? std::optional(sum / count) : std::nullopt;
+  return count > 0 ? Value(sum / count) : Value();
 }
 
-std::vector<double> copies_longer(const Outcomes& outcomes, std::string_view one, bool random, std::string_view other,
-                                  std::string& reason) {
-  return by_seed(outcomes, [&](std::uint64_t seed) -> std::optional<double> {
-    const auto first = past_training(outcomes, "copy", one, seed, random, reason);
-    const auto second = past_training(outcomes, "copy", other, seed, false, reason);
-    if (!first || !second) return {};
-    return *first - *second;
-  });
-}
-std::vector<double> copy_alibi(const Outcomes& all, std::string& why) {
-  return copies_longer(all, "alibi", false, "rope", why);
-}
-std::vector<double> copy_nope(const Outcomes& all, std::string& why) {
-  return copies_longer(all, "none", false, "rope", why);
-}
-std::vector<double> copy_t5(const Outcomes& all, std::string& why) {
-  return copies_longer(all, "t5", false, "rope", why);
-}
-std::vector<double> copy_random(const Outcomes& all, std::string& why) {
-  return copies_longer(all, "sinusoidal", true, "sinusoidal", why);
+Value copies_longer(const Outcomes& outcomes, std::uint64_t seed, std::string_view one, bool random,
+                    std::string_view other, std::string& reason) {
+  const Value first = past_training(outcomes, "copy", one, seed, random, reason),
+              second = past_training(outcomes, "copy", other, seed, false, reason);
+  return difference(first, second);
 }
 
 // RoPE's extensions need pairs that rotate often within the trained length: YaRN keeps those unchanged.
@@ -163,66 +113,38 @@ const Outcome* extended(const Outcomes& outcomes, std::uint64_t seed, std::strin
   return nullptr;
 }
 
-std::vector<double> linear_at_once(const Outcomes& outcomes, std::string& reason) {
-  return by_seed(outcomes, [&](std::uint64_t seed) -> std::optional<double> {
-    const Outcome* const found = extended(outcomes, seed, reason);
-    if (found == nullptr) return {};
-    const Score *const near = found->at(found->job.size), *const far = found->at(found->job.size * 4, "linear");
-    if (near == nullptr || far == nullptr) return {};
-    return std::exp(far->nll - near->nll);
-  });
+Value linear_at_once(const Outcomes& outcomes, std::uint64_t seed, std::string& reason) {
+  const Outcome* const found = extended(outcomes, seed, reason);
+  return ratio(at(found, 4, &Score::nll, "linear"), at(found, 1, &Score::nll));
 }
-std::vector<double> ntk_at_once(const Outcomes& outcomes, std::string& reason) {
-  return by_seed(outcomes, [&](std::uint64_t seed) -> std::optional<double> {
-    const Outcome* const found = extended(outcomes, seed, reason);
-    if (found == nullptr) return {};
-    const Score *const plain = found->at(found->job.size * 4), *const ntk = found->at(found->job.size * 4, "ntk");
-    if (plain == nullptr || ntk == nullptr) return {};
-    return ntk->nll - plain->nll;
-  });
+Value ntk_at_once(const Outcomes& outcomes, std::uint64_t seed, std::string& reason) {
+  const Outcome* const found = extended(outcomes, seed, reason);
+  return difference(at(found, 4, &Score::nll, "ntk"), at(found, 4, &Score::nll));
 }
-std::vector<double> yarn_far_out(const Outcomes& outcomes, std::string& reason) {
-  return by_seed(outcomes, [&](std::uint64_t seed) -> std::optional<double> {
-    const Outcome* const found = extended(outcomes, seed, reason);
-    if (found == nullptr) return {};
-    const Score *const yarn = found->at(found->job.size * 8, "yarn"), *const ntk =
-                                                                          found->at(found->job.size * 8, "ntk");
-    if (yarn == nullptr || ntk == nullptr) return {};
-    return yarn->last_quarter() - ntk->last_quarter();
-  });
+Value yarn_far_out(const Outcomes& outcomes, std::uint64_t seed, std::string& reason) {
+  const Outcome* const found = extended(outcomes, seed, reason);
+  return difference(at(found, 8, &Score::last_quarter, "yarn"), at(found, 8, &Score::last_quarter, "ntk"));
 }
 
-std::vector<double> linear_after_tuning(const Outcomes& outcomes, std::string&) {
-  return by_seed(outcomes, [&](std::uint64_t seed) -> std::optional<double> {
-    for (const Outcome& tuned : outcomes) {
-      if (tuned.job.parent.empty() || tuned.job.seed != seed) continue;
-      if (!std::holds_alternative<LinearScaling>(tuned.job.shape.scaling)) continue;
-      for (const Outcome& parent : outcomes) {
-        if (parent.job.name != tuned.job.parent) continue;
-        const Score *const near = parent.at(parent.job.size), *const far = tuned.at(tuned.job.size);
-        if (near != nullptr && far != nullptr) return std::exp(far->nll - near->nll);
-      }
+Value linear_after_tuning(const Outcomes& outcomes, std::uint64_t seed, std::string&) {
+  for (const Outcome& tuned : outcomes) {
+    if (tuned.job.parent.empty() || tuned.job.seed != seed) continue;
+    if (!std::holds_alternative<LinearScaling>(tuned.job.shape.scaling)) continue;
+    for (const Outcome& parent : outcomes) {
+      if (parent.job.name != tuned.job.parent) continue;
+      const Value grown = ratio(at(&tuned, 1, &Score::nll), at(&parent, 1, &Score::nll));
+      if (grown) return grown;
     }
-    return {};
-  });
+  }
+  return {};
 }
 
-std::vector<double> induction_past_twice(const Outcomes& outcomes, std::string& reason) {
-  return by_seed(outcomes, [&](std::uint64_t seed) -> std::optional<double> {
-    const Outcome* const found = find_job(outcomes, "induction", "rope", seed);
-    if (found == nullptr) return {};
-    const Score *const near = found->at(found->job.size), *const far = found->at(found->job.size * 4);
-    if (near == nullptr || far == nullptr) return {};
-    if (near->accuracy() < 0.8) {
-      reason = "the task was not learned at the trained size";
-      return {};
-    }
-    return far->accuracy();
-  });
-}
-
-std::vector<double> never_here(const Outcomes&, std::string& reason) {
-  reason = "needs a model or a data set that is thousands of times larger";
+Value induction_past_twice(const Outcomes& outcomes, std::uint64_t seed, std::string& reason) {
+  const Outcome* const found = find_job(outcomes, "induction", "rope", seed);
+  const Value near = at(found, 1, &Score::accuracy), far = at(found, 4, &Score::accuracy);
+  if (!near || !far) return {};
+  if (*near >= 0.8) return far;
+  reason = "the task was not learned at the trained size";
   return {};
 }
 
@@ -232,50 +154,75 @@ const std::vector<Claim>& claims() {
   static const std::vector<Claim> all = {
       {"alibi-extrapolates", "ALiBi keeps its perplexity far past the trained length.", "Press et al. 2022, Table 2",
        "19.73 at 512 tokens, 18.40 at 3,512", "perplexity at 8 times the trained length over that at 1 time",
-       Side::kAtMost, 1.03, "ratio", growth_alibi},
+       Side::kAtMost, 1.03, "ratio",
+       [](const Outcomes& runs, std::uint64_t seed, std::string&) { return growth(runs, "alibi", seed); }},
       {"alibi-sliding-window", "With a sliding window ALiBi's perplexity does not improve with length.",
        "Press et al. 2022, Tables 13 to 15", "17.98 at 512 tokens, 18.30 at 3,072",
        "log perplexity of the last quarter of positions, 8 times minus 1 time", Side::kAtLeast, -0.02, "nats",
        alibi_in_a_sliding_window},
       {"rope-breaks", "RoPE breaks past its trained length.", "Press et al. 2022, Table 2",
        "20.07 at 512 tokens, 35.54 at 3,512", "perplexity at 8 times the trained length over that at 1 time",
-       Side::kAtLeast, 1.3, "ratio", growth_rope},
+       Side::kAtLeast, 1.3, "ratio",
+       [](const Outcomes& runs, std::uint64_t seed, std::string&) { return growth(runs, "rope", seed); }},
       {"sinusoidal-breaks", "Sinusoidal positions break past the trained length.", "Press et al. 2022, Table 2",
        "20.05 at 512 tokens, 178.97 at 3,512", "perplexity at 8 times the trained length over that at 1 time",
-       Side::kAtLeast, 1.1, "ratio", growth_sinusoidal},
+       Side::kAtLeast, 1.1, "ratio",
+       [](const Outcomes& runs, std::uint64_t seed, std::string&) { return growth(runs, "sinusoidal", seed); }},
       {"t5-between", "T5's bias extrapolates better than RoPE.", "Press et al. 2022, Table 2",
        "at 3,512 tokens, T5 22.91 and RoPE 35.54", "log of the growth of perplexity at 8 times, RoPE minus T5",
        Side::kAtLeast, 0.1, "nats", rope_grows_more_than_t5},
       {"kerple-extrapolates", "KERPLE (log) extrapolates at least as well as ALiBi.", "Chi et al. 2022",
        "no number read in a source", "log perplexity at 8 times the trained length, KERPLE minus ALiBi",
-       Side::kAtMost, 0, "nats", kerple_far},
+       Side::kAtMost, 0, "nats",
+       [](const Outcomes& runs, std::uint64_t seed, std::string&) {
+         return apart(runs, seed, "kerple", "alibi", 8);
+       }},
       {"learned-equals-sinusoidal", "Learned and sinusoidal positions are equally good in range.",
        "Vaswani et al. 2017, Table 3 (E)", "perplexity 4.92 and 4.92",
-       "log perplexity at the trained length, learned minus sinusoidal", Side::kWithin, 0.02, "nats", learned_near},
+       "log perplexity at the trained length, learned minus sinusoidal", Side::kWithin, 0.02, "nats",
+       [](const Outcomes& runs, std::uint64_t seed, std::string&) {
+         return apart(runs, seed, "learned", "sinusoidal", 1);
+       }},
       {"nope-causal", "A causal decoder without positions nearly matches one with them.",
        "Haviv et al. 2022, Table 1", "none 20.97, sinusoidal 20.16 (0.04 nats)",
-       "log perplexity at the trained length, none minus sinusoidal", Side::kAtMost, 0.05, "nats", nope_near},
+       "log perplexity at the trained length, none minus sinusoidal", Side::kAtMost, 0.05, "nats",
+       [](const Outcomes& runs, std::uint64_t seed, std::string&) {
+         return apart(runs, seed, "none", "sinusoidal", 1);
+       }},
       {"nope-bidirectional", "A masked language model without positions collapses.", "Haviv et al. 2022, Table 4",
        "none 147.18, sinusoidal 4.07 (3.6 nats)",
        "log perplexity of hidden bytes at the trained length, none minus sinusoidal", Side::kAtLeast, 0.3, "nats",
-       nope_masked},
+       [](const Outcomes& runs, std::uint64_t seed, std::string&) {
+         return apart(runs, seed, "none", "sinusoidal", 1, "masked-text");
+       }},
       {"order-needs-position", "An encoder without positions can tell order only by chance.",
        "follows from permutation equivariance", "exactly 0.5",
        "share of right answers to which of two symbols comes first, minus 0.5", Side::kWithin, 0.05, "",
        order_by_chance},
       {"copy-alibi", "ALiBi copies strings longer than in training better than RoPE.",
        "Kazemnejad et al. 2023, result files", "exact match 28.9% and 0.0% (copy, rsc)",
-       "exact match past the trained size, ALiBi minus RoPE", Side::kAtLeast, 0.1, "", copy_alibi},
+       "exact match past the trained size, ALiBi minus RoPE", Side::kAtLeast, 0.1, "",
+       [](const Outcomes& runs, std::uint64_t seed, std::string& why) {
+         return copies_longer(runs, seed, "alibi", false, "rope", why);
+       }},
       {"copy-nope", "A decoder without positions copies longer strings better than RoPE.",
        "Kazemnejad et al. 2023, result files", "exact match 98.6% and 0.0% (copy, rsc)",
-       "exact match past the trained size, none minus RoPE", Side::kAtLeast, 0.1, "", copy_nope},
+       "exact match past the trained size, none minus RoPE", Side::kAtLeast, 0.1, "",
+       [](const Outcomes& runs, std::uint64_t seed, std::string& why) {
+         return copies_longer(runs, seed, "none", false, "rope", why);
+       }},
       {"copy-t5", "T5's bias copies longer strings better than RoPE.", "Kazemnejad et al. 2023, result files",
        "exact match 77.1% and 0.0% (copy, rsc)", "exact match past the trained size, T5 minus RoPE", Side::kAtLeast,
-       0.1, "", copy_t5},
+       0.1, "",
+       [](const Outcomes& runs, std::uint64_t seed, std::string& why) {
+         return copies_longer(runs, seed, "t5", false, "rope", why);
+       }},
       {"random-positions", "Random positions help to generalise to longer strings.", "Ruoss et al. 2023",
        "+12.0% accuracy, mean of 15 tasks",
        "exact match of copy past the trained size, sinusoidal with minus without", Side::kAtLeast, 0.05, "",
-       copy_random},
+       [](const Outcomes& runs, std::uint64_t seed, std::string& why) {
+         return copies_longer(runs, seed, "sinusoidal", true, "sinusoidal", why);
+       }},
       {"linear-zero-shot", "Position interpolation without fine-tuning doubles the perplexity.", "Chen et al. 2023",
        "7.20 at 2,048 tokens, 16.10 at 8,192", "perplexity at 4 times with linear scaling over that at 1 time",
        Side::kAtLeast, 2, "ratio", linear_at_once},
@@ -293,9 +240,9 @@ const std::vector<Claim>& claims() {
        "83.6% at 256, 18.4% at 1,024", "exact match at 4 times the trained size", Side::kAtMost, 0.5, "",
        induction_past_twice},
       {"translation", "RoPE is slightly better than sinusoidal positions in translation.", "Su et al. 2021",
-       "BLEU 27.5 and 27.3", "none", Side::kWithin, 0, "", never_here},
+       "BLEU 27.5 and 27.3", "none", Side::kWithin, 0, "", nullptr},
       {"longrope", "LongRoPE's search beats PI and YaRN at 64 k tokens.", "Ding et al. 2024, Table 3",
-       "3.22 against 72.54 and 4.15, not fine-tuned", "none", Side::kAtMost, 0, "", never_here},
+       "3.22 against 72.54 and 4.15, not fine-tuned", "none", Side::kAtMost, 0, "", nullptr},
   };
   return all;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,8 +43,8 @@ struct Claim {
   Side side = Side::kAtMost;
   double threshold = 0;  ///< kWithin: a bound on the absolute value
   std::string_view unit;
-  /// One value per seed for which the required jobs are done. If there is none, `reason` says why.
-  std::vector<double> (*values)(const std::vector<Outcome>& outcomes, std::string& reason);
+  /// The value for a seed, if the required jobs are done; otherwise `reason` may say why. Null: nothing of this size shows it.
+  std::optional<double> (*value)(const std::vector<Outcome>& outcomes, std::uint64_t seed, std::string& reason);
 };
 const std::vector<Claim>& claims();
 

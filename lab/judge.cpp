@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "lab/claims.h"
 #include "lab/philox.h"
@@ -65,7 +66,14 @@ std::string threshold_text(const Claim& claim) {
 Verdict judge(const Claim& claim, const std::vector<Outcome>& outcomes) {
   Verdict verdict;
   verdict.claim = &claim;
-  verdict.values = claim.values(outcomes, verdict.reason);
+  if (claim.value == nullptr) verdict.reason = "needs a model or a data set that is thousands of times larger";
+  std::set<std::uint64_t> seeds;
+  for (const Outcome& outcome : outcomes) seeds.insert(outcome.job.seed);
+  for (const std::uint64_t seed : seeds) {
+    const std::optional<double> value =
+        claim.value != nullptr ? claim.value(outcomes, seed, verdict.reason) : std::nullopt;
+    if (value && std::isfinite(*value)) verdict.values.push_back(*value);
+  }
   verdict.estimate = bootstrap(verdict.values);
   if (verdict.values.empty() && verdict.reason.empty()) {
     verdict.reason = "this run trained no model that could show it";
