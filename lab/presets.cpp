@@ -36,36 +36,15 @@ void add_family(std::vector<Job>& jobs, const Family& family, const Text& text) 
 
 // Up to 8 times the trained length, as in the published tables.
 Job text_job(std::int64_t steps, std::int64_t evaluated) {
-  Job job;
-  job.task = "text";
-  job.steps = steps;
-  job.batch = 16;
-  job.sizes = {32, 64, 128, 256};
-  job.evaluated = evaluated;
-  return job;
+  return {.task = "text", .steps = steps, .batch = 16, .sizes = {32, 64, 128, 256}, .evaluated = evaluated};
 }
 
 Job order_job() {
-  Job job;
-  job.task = "order";
-  job.size = 8;
-  job.steps = 500;
-  job.sizes = {8};
-  job.evaluated = 2000;
-  job.shape.width = 32;
-  job.shape.heads = 2;
-  return job;
+  return {
+      .task = "order", .shape = {.heads = 2, .width = 32}, .size = 8, .steps = 500, .sizes = {8}, .evaluated = 2000};
 }
 
-Job copy_job() {
-  Job job;
-  job.task = "copy";
-  job.size = 8;
-  job.steps = 1600;
-  job.sizes = {8, 9, 10, 12, 16};
-  job.evaluated = 500;
-  return job;
-}
+Job copy_job() { return {.task = "copy", .size = 8, .steps = 1600, .sizes = {8, 9, 10, 12, 16}, .evaluated = 500}; }
 
 // Fine-tunes the last jobs, one per seed: 200 steps with linear scaling to four times the trained length.
 void add_tuned(std::vector<Job>& jobs, std::int64_t seeds, const Text& text) {
@@ -168,14 +147,13 @@ std::vector<Job> full(const Text& text) {
   copy.shape.random_positions = 256;
   add_family(jobs, {copy, {"sinusoidal"}, seeds}, text);
 
-  Job induction;
-  induction.task = "induction";
-  induction.size = 256;
-  induction.sizes = {64, 128, 256, 512, 1024};
-  induction.steps = 50'000;
-  induction.batch = 8;
-  induction.learning_rate = 1e-3;
-  induction.evaluated = 500;
+  const Job induction{.task = "induction",
+                      .size = 256,
+                      .steps = 50'000,
+                      .batch = 8,
+                      .learning_rate = 1e-3,
+                      .sizes = {64, 128, 256, 512, 1024},
+                      .evaluated = 500};
   add_family(jobs, {induction, {"rope", "sinusoidal", "xpos"}, seeds}, text);
   return jobs;
 }

@@ -24,9 +24,8 @@ constexpr int kReportColumns = 96;
 
 struct LabFlags {
   std::string action, name, folder, text;
-  std::string scheme = "rope", task = "text";
-  std::int64_t size = 32, steps = 300, batch = 32, layers = 2, heads = 4, width = 64, seed = 1, random_positions = 0;
-  double learning_rate = 3e-3;
+  lab::Job job;  // what train trains
+  std::int64_t seed = 1;
   std::optional<std::int64_t> threads;
   bool force = false, quiet = false, is_long = false;
 };
@@ -104,25 +103,15 @@ std::vector<std::int64_t> sizes_past(const lab::Task& task, std::int64_t size) {
 int train_one(const LabFlags& flags) {
   if (!flags.name.empty()) refuse(fmt::format("lab train: takes flags only, not '{}'", flags.name));
   const lab::Text text = read_corpus(flags.text);
-  const lab::Task& task = lab::task_named(flags.task);
-  lab::Job job;
-  job.task = flags.task;
-  job.shape.scheme = flags.scheme;
-  job.shape.layers = flags.layers;
-  job.shape.heads = flags.heads;
-  job.shape.width = flags.width;
-  job.shape.random_positions = flags.random_positions;
+  lab::Job job = flags.job;
+  const lab::Task& task = lab::task_named(job.task);
   job.seed = static_cast<std::uint64_t>(flags.seed);
-  job.size = flags.size;
-  job.steps = flags.steps;
-  job.batch = flags.batch;
-  job.shards = std::min<std::int64_t>(4, flags.batch);
-  job.learning_rate = flags.learning_rate;
-  job.warmup = std::min<std::int64_t>(job.warmup, flags.steps / 4);
-  job.sizes = sizes_past(task, flags.size);
+  job.shards = std::min<std::int64_t>(4, job.batch);
+  job.warmup = std::min<std::int64_t>(job.warmup, job.steps / 4);
+  job.sizes = sizes_past(task, job.size);
   job.evaluated = task.is_scored_exactly ? 500 : 16'384;
-  job.name =
-      fmt::format("{}-{}{}-{}", job.task, job.shape.scheme, flags.random_positions > 0 ? "-random" : "", job.seed);
+  job.name = fmt::format("{}-{}{}-{}", job.task, job.shape.scheme, job.shape.random_positions > 0 ? "-random" : "",
+                         job.seed);
   lab::fit_shape(job, text);
   lab::check(job);
   const LabFolder folder(flags.folder.empty() ? "lab-" + job.name : flags.folder);
@@ -188,20 +177,21 @@ Verb lab_verb(Command program) {
   verb.command.add_option("NAME", flags->name);
   verb.command.add_option("-o,--output", flags->folder, "folder of the run (default lab-NAME)").type_name("DIR");
   verb.command.add_option("--text", flags->text, "text to learn").type_name("FILE");
-  verb.command.add_choice("--scheme", flags->scheme, lab::trainable_schemes(), "train: positional encoding");
+  verb.command.add_choice("--scheme", flags->job.shape.scheme, lab::trainable_schemes(),
+                          "train: positional encoding");
   std::vector<std::string_view> tasks;
   for (const lab::Task& task : lab::tasks()) tasks.push_back(task.name);
-  verb.command.add_choice("--task", flags->task, tasks, "train: what to learn; lab list explains them");
-  verb.command.add_integer("--size", flags->size, {1, 4096}, "train: bytes of a text, symbols of a question");
-  verb.command.add_integer("--steps", flags->steps, {0, 10'000'000}, "train: steps");
-  verb.command.add_integer("--batch", flags->batch, {1, 4096}, "train: sequences in a step");
-  verb.command.add_integer("--layers", flags->layers, {1, 64}, "train: layers");
-  verb.command.add_integer("--heads", flags->heads, {1, 256}, "train: attention heads");
-  verb.command.add_integer("--width", flags->width, {2, 8192}, "train: features of a token (d_model)");
+  verb.command.add_choice("--task", flags->job.task, tasks, "train: what to learn; lab list explains them");
+  verb.command.add_integer("--size", flags->job.size, {1, 4096}, "train: bytes of a text, symbols of a question");
+  verb.command.add_integer("--steps", flags->job.steps, {0, 10'000'000}, "train: steps");
+  verb.command.add_integer("--batch", flags->job.batch, {1, 4096}, "train: sequences in a step");
+  verb.command.add_integer("--layers", flags->job.shape.layers, {1, 64}, "train: layers");
+  verb.command.add_integer("--heads", flags->job.shape.heads, {1, 256}, "train: attention heads");
+  verb.command.add_integer("--width", flags->job.shape.width, {2, 8192}, "train: features of a token (d_model)");
   verb.command.add_integer("--seed", flags->seed, {0, 1'000'000'000}, "train: seed of weights and batches");
-  verb.command.add_integer("--random-positions", flags->random_positions, {0, 1'048'576},
+  verb.command.add_integer("--random-positions", flags->job.shape.random_positions, {0, 1'048'576},
                            "train: draw positions below N (Ruoss et al.); 0: 0, 1, 2 …");
-  verb.command.add_number("--learning-rate", flags->learning_rate, {0, 1, true}, "train: largest learning rate");
+  verb.command.add_number("--learning-rate", flags->job.learning_rate, {0, 1, true}, "train: largest learning rate");
   verb.command.add_integer("--threads", flags->threads, {1, 1024}, "threads; results do not depend on them");
   verb.command.add_flag("--force", flags->force, "begin anew in a folder that holds a run");
   verb.command.add_flag("--long", flags->is_long, "run: start the preset full although it takes hours");
