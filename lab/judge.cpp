@@ -13,15 +13,8 @@ namespace posenc::lab {
 namespace {
 
 bool holds(const Claim& claim, double value) {
-  switch (claim.side) {
-    case Side::kAtMost:
-      return value <= claim.threshold;
-    case Side::kAtLeast:
-      return value >= claim.threshold;
-    case Side::kWithin:
-      return std::abs(value) <= claim.threshold;
-  }
-  return false;
+  if (claim.side == Side::kAtLeast) return value >= claim.threshold;
+  return (claim.side == Side::kWithin ? std::abs(value) : value) <= claim.threshold;
 }
 
 }  // namespace
@@ -47,15 +40,8 @@ Estimate bootstrap(std::span<const double> values) {
 }
 
 std::string_view name_of(Answer answer) noexcept {
-  switch (answer) {
-    case Answer::kReproduced:
-      return "reproduced";
-    case Answer::kNotReproduced:
-      return "not reproduced";
-    case Answer::kNotTestable:
-      break;
-  }
-  return "not testable at this scale";
+  constexpr std::string_view kNames[] = {"reproduced", "not reproduced", "not testable at this scale"};
+  return kNames[static_cast<std::size_t>(answer)];
 }
 
 std::string threshold_text(const Claim& claim) {

@@ -34,21 +34,8 @@ DataType float_type_from(std::string_view text, std::string_view flag) {
 }
 
 std::string_view spoken_name(DataType type) {
-  switch (type) {
-    case DataType::kF32:
-      return "float32";
-    case DataType::kF64:
-      return "float64";
-    case DataType::kF16:
-      return "float16";
-    case DataType::kBF16:
-      return "bfloat16";
-    case DataType::kI64:
-      return "int64";
-    case DataType::kBool:
-      return "bool";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"float32", "float64", "float16", "bfloat16", "int64", "bool"};
+  return kNames[static_cast<std::size_t>(type)];
 }
 
 double element_at(const std::byte* data, DataType type, std::int64_t index) {

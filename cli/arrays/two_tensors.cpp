@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -66,24 +67,15 @@ std::string finished(std::string text, const std::vector<std::string>& remarks) 
   return text;
 }
 
-std::string_view verdict_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kSure:
-      return "exact match: one convention reproduces every value";
-    case Verdict::kLikely:
-      return "likely: this convention reproduces the values, but it is not the only one";
-    case Verdict::kUnchanged:
-      return "unchanged";
-    case Verdict::kUnknown:
-      return "a rotation at frequencies of no known scheme";
-    case Verdict::kTooLittle:
-      return "too few tokens to tell";
-    case Verdict::kNoPosition:
-      return "no position: the change does not depend on position";
-    default:
-      return "no match: no known convention reproduces this change";
-  }
-}
+// In the order of Verdict.
+constexpr std::array<std::string_view, 7> kVerdictTexts = {
+    "exact match: one convention reproduces every value",
+    "likely: this convention reproduces the values, but it is not the only one",
+    "unchanged",
+    "a rotation at frequencies of no known scheme",
+    "no match: no known convention reproduces this change",
+    "too few tokens to tell",
+    "no position: the change does not depend on position"};
 
 // "1 1 1 0 1 2 3", shortened in the middle.
 std::string positions_text(const std::vector<std::int64_t>& positions) {
@@ -229,7 +221,7 @@ std::string bullet(const std::string& text) {
 
 std::string diagnosis_text(const Diagnosis& diagnosis, bool are_positions_known) {
   const bool colour = wants_colour(STDOUT_FILENO);
-  std::string text = bold(verdict_text(diagnosis.verdict), colour) + "\n";
+  std::string text = bold(kVerdictTexts[static_cast<std::size_t>(diagnosis.verdict)], colour) + "\n";
   const Row row = [&](std::string_view name, const std::string& value) {
     text += fmt::format("  {}  {}\n", dim(pad_right(name, 17), colour), value);
   };

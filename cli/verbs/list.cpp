@@ -78,17 +78,8 @@ Json table_json(const TrainedTable& table) {
 }
 
 Json length_json(LengthNeed need) {
-  switch (need) {
-    case LengthNeed::kDistances:
-      return "distances";
-    case LengthNeed::kPositions:
-      return "positions";
-    case LengthNeed::kSequence:
-      return "sequence";
-    case LengthNeed::kNone:
-      break;
-  }
-  return nullptr;
+  constexpr std::string_view kNames[] = {"", "distances", "positions", "sequence"};
+  return need == LengthNeed::kNone ? Json(nullptr) : Json(kNames[static_cast<std::size_t>(need)]);
 }
 
 std::string as_json() {

@@ -80,21 +80,8 @@ Json axis_json(const figures::Axis& axis) {
                       {"ticks", std::move(ticks)}};
 }
 
-std::string_view drawing_name(figures::Drawing drawing) {
-  switch (drawing) {
-    case figures::Drawing::kLine:
-      return "line";
-    case figures::Drawing::kDots:
-      return "dots";
-    case figures::Drawing::kLineAndDots:
-      return "line-and-dots";
-    case figures::Drawing::kSteps:
-      return "steps";
-    case figures::Drawing::kBars:
-      return "bars";
-  }
-  raise("figure: unknown drawing");
-}
+// In the order of Drawing.
+constexpr std::string_view kDrawings[] = {"line", "dots", "line-and-dots", "steps", "bars"};
 
 Json panel_json(const figures::Panel& panel, NumberStore& store) {
   Json::Array series, envelopes, bands, rules, words, frames;
@@ -103,7 +90,7 @@ Json panel_json(const figures::Panel& panel, NumberStore& store) {
                                   {"x", store.keep(one.x)},
                                   {"y", store.keep(one.y)},
                                   {"style", one.style},
-                                  {"drawing", drawing_name(one.drawing)}});
+                                  {"drawing", kDrawings[static_cast<std::size_t>(one.drawing)]}});
   }
   for (const auto& one : panel.envelopes) {
     envelopes.push_back(Json::Object{{"name", one.name},

@@ -11,30 +11,10 @@ namespace {
 
 void write_escaped(std::string& out, char c) {
   constexpr std::string_view kHex = "0123456789abcdef";
-  switch (c) {
-    case '"':
-      out += "\\\"";
-      return;
-    case '\\':
-      out += "\\\\";
-      return;
-    case '\b':
-      out += "\\b";
-      return;
-    case '\f':
-      out += "\\f";
-      return;
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    default:
-      break;
+  constexpr std::string_view kSpecial = "\"\\\b\f\n\r\t", kLetters = "\"\\bfnrt";
+  if (const std::size_t at = kSpecial.find(c); at != std::string_view::npos) {
+    out += {'\\', kLetters[at]};
+    return;
   }
   out += "\\u00";
   out += kHex[static_cast<unsigned char>(c) >> 4];

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -108,21 +109,10 @@ std::vector<std::byte> read_elements(const CheckedNpyHead& file, std::span<const
 }
 
 std::string_view descr_of(DataType type) {
-  switch (type) {
-    case DataType::kF32:
-      return "<f4";
-    case DataType::kF64:
-      return "<f8";
-    case DataType::kF16:
-      return "<f2";
-    case DataType::kBF16:
-      return "<V2";
-    case DataType::kI64:
-      return "<i8";
-    case DataType::kBool:
-      return "|b1";
-  }
-  raise(fmt::format("npy: unknown element type {}", static_cast<int>(type)));
+  constexpr std::array<std::string_view, 6> kDescrs = {"<f4", "<f8", "<f2", "<V2", "<i8", "|b1"};
+  const auto number = static_cast<std::size_t>(type);
+  if (number >= kDescrs.size()) raise(fmt::format("npy: unknown element type {}", number));
+  return kDescrs[number];
 }
 
 }  // namespace

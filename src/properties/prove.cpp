@@ -39,6 +39,22 @@ constexpr std::array<PropertyCard, 13> kCards = {{
      "largest distance of adjacent rows relative to the rms distance of two rows"},
 }};
 
+// In the order of Property.
+constexpr std::array<Finding (*)(const Trial&), 13> kMeasures = {
+    properties::unique_rows,
+    properties::bounded_values,
+    properties::same_bytes,
+    properties::any_length,
+    properties::linear_shift,
+    properties::dot_products,
+    properties::monotone,
+    properties::relative_scores,
+    [](const Trial& trial) { return properties::sees_order(trial, false); },
+    [](const Trial& trial) { return properties::sees_order(trial, true); },
+    properties::resolvable_steps,
+    properties::varied_steps,
+    properties::smooth_rows};
+
 constexpr std::array<std::string_view, 3> kOutcomes = {"holds", "fails", "does-not-apply"};
 constexpr std::array<std::string_view, 3> kClaimNames = {"none", "holds", "fails"};
 constexpr std::array<std::string_view, 3> kComparisons = {"at-most", "at-least", "above"};
@@ -79,36 +95,7 @@ bool is_as_claimed(const Finding& finding) noexcept {
 }
 
 Finding measure(Property property, const Trial& trial) {
-  using namespace properties;
-  switch (property) {
-    case Property::kUnique:
-      return unique_rows(trial);
-    case Property::kBounded:
-      return bounded_values(trial);
-    case Property::kConsistent:
-      return same_bytes(trial);
-    case Property::kAnyLength:
-      return any_length(trial);
-    case Property::kLinearShift:
-      return linear_shift(trial);
-    case Property::kDotByDistance:
-      return dot_products(trial);
-    case Property::kMonotone:
-      return monotone(trial);
-    case Property::kRelative:
-      return relative_scores(trial);
-    case Property::kSeesOrder:
-      return sees_order(trial, false);
-    case Property::kSeesOrderCausal:
-      return sees_order(trial, true);
-    case Property::kResolvable:
-      return resolvable_steps(trial);
-    case Property::kVaried:
-      return varied_steps(trial);
-    case Property::kSmooth:
-      break;
-  }
-  return smooth_rows(trial);
+  return kMeasures[static_cast<std::size_t>(property)](trial);
 }
 
 std::vector<Finding> prove(const Scheme& scheme, const ProveOptions& options) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "numerics/narrow.h"
+#include "numerics/elements.h"
 #include "schemes/check.h"
 
 namespace posenc {
@@ -112,19 +112,10 @@ template <class Visit> void each_share(const Resized& s, const Visit& visit) {
 }
 
 double element_of(const ConstTensorView& table, std::int64_t row, std::int64_t column) {
-  const std::int64_t at = row * table.strides[0] + column * table.strides[1];
-  switch (table.type) {
-    case DataType::kF64:
-      return static_cast<const double*>(table.data)[at];
-    case DataType::kF32:
-      return static_cast<double>(static_cast<const float*>(table.data)[at]);
-    case DataType::kF16:
-      return numerics::widen(static_cast<const Half*>(table.data)[at]);
-    case DataType::kBF16:
-      return numerics::widen(static_cast<const BFloat16*>(table.data)[at]);
-    default:
-      raise(fmt::format("resized: the table must be f32, f64, f16 or bf16 but is {}", name_of(table.type)));
+  if (table.type == DataType::kI64 || table.type == DataType::kBool) {
+    raise(fmt::format("resized: the table must be f32, f64, f16 or bf16 but is {}", name_of(table.type)));
   }
+  return numerics::table_element<double>(table, row, column);
 }
 
 template <class T> Rows owned_rows(const std::vector<double>& values, const Extents& shape) {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "numerics/narrow.h"
+#include "numerics/elements.h"
 #include "posenc/error.h"
 
 namespace posenc::schemes {
@@ -29,18 +29,10 @@ std::vector<double> table_values(std::string_view scheme, const ConstTensorView&
   if (table.device != Device::kHost) {
     raise(fmt::format("{}: the table must be on the host: the form is computed from it", scheme));
   }
-  switch (table.type) {
-    case DataType::kF32:
-      return widened<float>(table);
-    case DataType::kF64:
-      return widened<double>(table);
-    case DataType::kF16:
-      return widened<Half>(table);
-    case DataType::kBF16:
-      return widened<BFloat16>(table);
-    default:
-      raise(fmt::format("{}: the table must be floating-point but is {}", scheme, name_of(table.type)));
+  if (table.type == DataType::kI64 || table.type == DataType::kBool) {
+    raise(fmt::format("{}: the table must be floating-point but is {}", scheme, name_of(table.type)));
   }
+  return numerics::with_type(table.type, [&](auto kind) { return widened<decltype(kind)>(table); });
 }
 
 }  // namespace posenc::schemes
