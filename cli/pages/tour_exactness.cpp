@@ -1,4 +1,4 @@
-#include "cli/pages/tour_exactness.h"
+#include "cli/pages/tour_sections.h"
 
 #include <fmt/format.h>
 

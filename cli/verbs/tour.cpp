@@ -12,10 +12,7 @@
 #include <vector>
 
 #include "cli/pages/report.h"
-#include "cli/pages/tour_exactness.h"
-#include "cli/pages/tour_figures.h"
-#include "cli/pages/tour_properties.h"
-#include "cli/pages/tour_speed.h"
+#include "cli/pages/tour_sections.h"
 #include "cli/system/descriptor.h"
 #include "cli/system/failure.h"
 #include "cli/system/output_file.h"
