@@ -1,6 +1,5 @@
 #include "cli/arrays/input_array.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,8 +12,8 @@
 #include <utility>
 
 #include "cli/system/failure.h"
+#include "cli/system/input_file.h"
 #include "cli/system/signals.h"
-#include "cli/system/standard_input.h"
 #include "posenc/error.h"
 #include "posenc/json.h"
 #include "posenc/safetensors.h"
@@ -23,21 +22,6 @@ namespace posenc::cli {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are read as the machine's own bytes");
-
-// Opened without blocking: a FIFO without a writer would block, and is rejected anyway.
-Descriptor open_regular(const std::string& path, std::int64_t& size) {
-  Descriptor file =
-      path == "-" ? standard_input_as_file() : Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!file.is_open()) fail_with_errno(path, errno);
-  struct stat status {};
-  if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);
-  if (S_ISDIR(status.st_mode)) refuse(fmt::format("{}: is a directory", path));
-  if (!S_ISREG(status.st_mode)) {
-    refuse(fmt::format("{}: is not a regular file; pipes and devices cannot be read here", path));
-  }
-  size = status.st_size;
-  return file;
-}
 
 template <class Read> auto with_file_name(const std::string& path, const Read& read) {
   try {

@@ -1,6 +1,5 @@
 #include "cli/flags/model_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -13,9 +12,8 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/system/descriptor.h"
 #include "cli/system/failure.h"
-#include "cli/system/standard_input.h"
+#include "cli/system/input_file.h"
 #include "cli/system/streams.h"
 #include "posenc/byte_source.h"
 #include "posenc/error.h"
@@ -60,21 +58,12 @@ std::string advice_for_missing(const std::string& path) {
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path) {
-    const Descriptor file =
-        path == "-" ? standard_input_as_file() : Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    if (!file.is_open()) {
-      if (errno == ENOENT) {
-        throw Failure{kFilesFailed, fmt::format("{}: No such file or directory; {}", path, advice_for_missing(path))};
-      }
-      fail_with_errno(path, errno);
+    if (path != "-" && !is_there(path) && errno == ENOENT) {
+      throw Failure{kFilesFailed, fmt::format("{}: No such file or directory; {}", path, advice_for_missing(path))};
     }
-    struct stat status {};
-    if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);
-    if (S_ISDIR(status.st_mode)) refuse(fmt::format("{}: is a directory", path));
-    if (!S_ISREG(status.st_mode)) {
-      refuse(fmt::format("{}: is not a regular file; pipes and devices cannot be read here", path));
-    }
-    size_ = static_cast<std::size_t>(status.st_size);
+    std::int64_t size = 0;
+    const Descriptor file = open_regular(path, size);
+    size_ = static_cast<std::size_t>(size);
     if (size_ == 0) return;
     data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.number(), 0);
     if (data_ == MAP_FAILED) fail_with_errno(path, errno);
@@ -96,11 +85,6 @@ class MappedFile {
 bool has_layer(const LayerGroup& group, const std::string& text) {
   return std::any_of(group.layers.begin(), group.layers.end(),
                      [&](std::int64_t layer) { return std::to_string(layer) == text; });
-}
-
-bool is_there(const std::string& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0;
 }
 
 // The config that `posenc lab` stores in its checkpoints; other programs write it to a separate file.

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "cli/system/descriptor.h"
 #include "cli/system/failure.h"
+#include "cli/system/input_file.h"
 #include "cli/system/output_file.h"
 #include "posenc/error.h"
 #include "posenc/npy.h"
@@ -22,11 +22,6 @@ namespace {
 constexpr std::string_view kRunFile = "run.json", kResultFile = "result.json",
                            kCheckpointFile = "checkpoint.safetensors";
 constexpr std::int64_t kLargestFile = std::int64_t{1} << 32;
-
-bool is_there(const std::string& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0;
-}
 
 void make_folder(const std::string& path) {
   if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) fail_with_errno(path, errno);
@@ -82,17 +77,7 @@ std::string read_whole_file(const std::string& path) {
   if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);
   if (!S_ISREG(status.st_mode)) refuse(fmt::format("{}: is not a regular file", path));
   if (status.st_size > kLargestFile) refuse(fmt::format("{}: is larger than 4 GiB", path));
-  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t count = ::read(file.number(), bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_with_errno(path, errno);
-    if (count == 0) break;
-    done += static_cast<std::size_t>(count);
-  }
-  bytes.resize(done);
-  return bytes;
+  return read_up_to(file, status.st_size, path);
 }
 
 lab::Text read_corpus(const std::string& path) {

@@ -13,8 +13,8 @@
 #include "cli/arrays/numbers.h"
 #include "cli/pages/practice_plan.h"
 #include "cli/pages/practice_session.h"
+#include "cli/pages/progress_file.h"
 #include "cli/system/failure.h"
-#include "cli/system/progress_file.h"
 #include "cli/system/streams.h"
 #include "cli/verbs/verbs.h"
 

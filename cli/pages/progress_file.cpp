@@ -1,4 +1,4 @@
-#include "cli/system/progress_file.h"
+#include "cli/pages/progress_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,13 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <optional>
-#include <string_view>
 
 #include "cli/system/failure.h"
+#include "cli/system/input_file.h"
 #include "cli/system/output_file.h"
 #include "cli/system/signals.h"
 #include "cli/system/streams.h"
@@ -70,17 +69,7 @@ std::optional<std::string> text_of(const std::string& path) {
   struct stat status {};
   if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);
   if (!S_ISREG(status.st_mode)) refuse(fmt::format("{}: not a regular file (use --no-progress to ignore it)", path));
-  std::string text(static_cast<std::size_t>(std::min<std::int64_t>(status.st_size, kLargestFile + 1)), '\0');
-  std::size_t length = 0;
-  while (length < text.size()) {
-    const ssize_t count = ::read(file.number(), text.data() + length, text.size() - length);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_with_errno(path, errno);
-    if (count == 0) break;
-    length += static_cast<std::size_t>(count);
-  }
-  text.resize(length);
-  return text;
+  return read_up_to(file, std::min<std::int64_t>(status.st_size, kLargestFile + 1), path);
 }
 
 }  // namespace
