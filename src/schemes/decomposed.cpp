@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schemes/check.h"
+#include "schemes/distance_table.h"
 #include "schemes/table_values.h"
 
 namespace posenc {
@@ -76,12 +77,7 @@ Bias prepare(const Decomposed& s, const PrepareOptions& options) {
   VectorsByDistance& vectors = source.for_queries;
   std::int64_t start = 0;
   for (const std::int64_t extent : s.window) {
-    DistanceMap map;
-    map.first = 1 - extent;
-    map.open = false;
-    // the table counts m − n, which is −δ
-    for (std::int64_t delta = 1 - extent; delta < extent; ++delta) map.entries.push_back(start + extent - 1 - delta);
-    vectors.axes.push_back(std::move(map));
+    vectors.axes.push_back(schemes::map_of_extent(extent, start, 1));
     start += 2 * extent - 1;
   }
   if (trained_of(s) == s.window) {

@@ -17,6 +17,15 @@ inline void check_table_length(std::string_view scheme, std::int64_t length) {
   check_between(scheme, "length", length, 1, kDistanceLimit);
 }
 
+/// The offsets within an extent. The table counts m − n, which is −δ, from row `start` in steps of `stride`.
+inline DistanceMap map_of_extent(std::int64_t extent, std::int64_t start, std::int64_t stride) {
+  DistanceMap map{.first = 1 - extent, .entries = {}, .open = false};
+  for (std::int64_t delta = 1 - extent; delta < extent; ++delta) {
+    map.entries.push_back(start + (extent - 1 - delta) * stride);
+  }
+  return map;
+}
+
 /// A table of the distances 0 … length − 1, the same in both directions: fill(distance, row) writes one number per
 /// head.
 template <class Fill>

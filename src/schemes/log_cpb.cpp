@@ -5,6 +5,7 @@
 
 #include "numerics/logarithm.h"
 #include "schemes/check.h"
+#include "schemes/distance_table.h"
 
 namespace posenc {
 namespace {
@@ -100,15 +101,8 @@ Bias prepare(const LogCpb& s, const PrepareOptions&) {
   source.axes.resize(s.window.size());
   std::int64_t stride = 1;
   for (std::size_t axis = s.window.size(); axis-- > 0;) {
-    const std::int64_t extent = s.window[axis];
-    DistanceMap& map = source.axes[axis];
-    map.first = 1 - extent;
-    map.open = false;
-    // the table counts m − n, which is −δ
-    for (std::int64_t distance = 1 - extent; distance < extent; ++distance) {
-      map.entries.push_back((extent - 1 - distance) * stride);
-    }
-    stride *= 2 * extent - 1;
+    source.axes[axis] = schemes::map_of_extent(s.window[axis], 0, stride);
+    stride *= 2 * s.window[axis] - 1;
   }
   for (std::int64_t row = 0; row < row_count(s); ++row) {
     for (const double sum : evaluate(s, row).sums) source.values.push_back(kMostBias * sigmoid(sum));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schemes/check.h"
+#include "schemes/distance_table.h"
 
 namespace posenc {
 
@@ -20,16 +21,9 @@ Bias prepare(const Swin& s, const PrepareOptions& options) {
   source.axes.resize(s.window.size());
   std::int64_t stride = 1;
   for (std::size_t axis = s.window.size(); axis-- > 0;) {
-    const std::int64_t extent = s.window[axis];
-    schemes::check_between(Swin::name, "extents of window", extent, 1, 4096);
-    DistanceMap& map = source.axes[axis];
-    map.first = 1 - extent;
-    map.open = false;
-    // the table counts m − n, which is −δ
-    for (std::int64_t distance = 1 - extent; distance < extent; ++distance) {
-      map.entries.push_back((extent - 1 - distance) * stride);
-    }
-    stride *= 2 * extent - 1;
+    schemes::check_between(Swin::name, "extents of window", s.window[axis], 1, 4096);
+    source.axes[axis] = schemes::map_of_extent(s.window[axis], 0, stride);
+    stride *= 2 * s.window[axis] - 1;
   }
   source.weights = schemes::table_of_shape(Swin::name, options.weights, shape_of(s.trained_table()));
   return {s.heads, std::move(source)};
