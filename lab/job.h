@@ -18,7 +18,8 @@ struct Job {
   std::uint64_t seed = 1;
   std::int64_t size = 32;  ///< of the task's samples in training: that, or for questions up to that
   std::int64_t steps = 300, batch = 32;
-  std::int64_t shards = 4;  ///< parts of a batch whose gradients are summed in order; at most so many threads
+  std::int64_t shards =
+      4;  ///< parts of a batch whose gradients are summed in order; the number of threads is at most this
   double learning_rate = 3e-3, weight_decay = 0.1;
   std::int64_t warmup = 30;
 

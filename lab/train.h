@@ -37,10 +37,10 @@ struct Workers {
 
 /// One step: the gradients of all shards of a batch, summed in their order, clipped to norm 1, and AdamW (β 0.9 and 0.99).
 /// The new parameters have the same bits for any number of threads.
-/// Throws: Error where the loss is not finite.
+/// Throws: Error if the loss is not finite.
 Metric train_step(State& state, const Job& job, const Task& task, const Text& text, Workers& workers);
 
-/// Calls act(i) for i = 0 … count − 1 on so many threads; which of them takes which i is left to chance. `act` is given the
+/// Calls act(i) for i = 0 … count − 1 on this many threads; which thread calls which i is not determined. `act` is given the
 /// number of its thread too. An exception of any is thrown here.
 void for_each(std::int64_t count, int threads, const std::function<void(std::int64_t index, int thread)>& act);
 

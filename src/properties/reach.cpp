@@ -1,4 +1,4 @@
-// How far a form reaches, and whether a position stays what it is.
+// The greatest length that a form supports, and whether the values of a position depend on anything else.
 
 #include <fmt/format.h>
 
@@ -60,7 +60,7 @@ void compare(const std::vector<float>& once, const std::vector<float>& again, st
   differences.compared += static_cast<std::int64_t>(once.size());
 }
 
-// The sample in another order: i stands where order[i] stood.
+// The sample in another order: position i of the result is position order[i] of the sample.
 Sample reordered(const Sample& sample, const std::vector<std::size_t>& order) {
   Sample other = sample;
   for (int axis = 0; axis < sample.axes; ++axis) {
@@ -180,7 +180,7 @@ Finding same_bytes(const Trial& trial) {
 
 Finding any_length(const Trial& trial) {
   const std::int64_t now = reach_of(trial.form);
-  // A form that is made for a length knows less when it is made for less.
+  // A form that is prepared for a length covers less if it is prepared for a shorter one.
   const std::int64_t shorter = now == kPositionLimit || !trial.scheme
                                    ? now
                                    : reach_of(form_for(trial, std::max<std::int64_t>(trial.length / 2, 1)));

@@ -11,7 +11,7 @@
 namespace posenc::properties {
 namespace {
 
-constexpr std::int64_t kFeatures = 16;      // where a form does not say
+constexpr std::int64_t kFeatures = 16;      // if the form does not specify it
 constexpr std::size_t kPairsAtOnce = 1024;  // of an Addition, whose tokens differ from pair to pair
 
 std::vector<double> unit_vector(std::int64_t features, Random& random) {
@@ -25,7 +25,7 @@ std::vector<double> unit_vector(std::int64_t features, Random& random) {
   return values;
 }
 
-// [axes, pairs]: where the query (or key) of each pair stands.
+// [axes, pairs]: the position of the query (or key) of each pair.
 std::vector<std::int64_t> ids_of(const Sample& sample, const std::vector<ScorePair>& pairs,
                                  std::size_t ScorePair::*which) {
   std::vector<std::int64_t> ids;
@@ -72,7 +72,7 @@ std::vector<double> scores_of_addition(const Form& form, const Sample& sample, c
   return scores;
 }
 
-// What meets the vectors of a form that has queries of its own: the content of q, as often as it fits. Empty: q does.
+// The queries that multiply the vectors of a form with its own queries: the content of q, repeated. Empty: q does.
 std::vector<double> position_query_for(const Form& form, const QueryAndKey& content) {
   std::vector<double> query(static_cast<std::size_t>(own_query_features(form)));
   for (std::size_t f = 0; f < query.size(); ++f) query[f] = content.q[f % content.q.size()];

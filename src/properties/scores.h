@@ -8,13 +8,13 @@
 
 namespace posenc::properties {
 
-/// Heads that a form has numbers for, and features that its queries and keys have.
+/// The number of heads for which a form has values, and of features of its queries and keys.
 std::int64_t heads_of(const Form& form) noexcept;
 std::int64_t head_features_of(const Form& form) noexcept;
-/// Features of what meets the form's vectors in place of q; 0: q does, or there are none.
+/// The number of features of the queries that multiply the form's vectors; 0 if q does, or if it has no vectors.
 std::int64_t own_query_features(const Form& form) noexcept;
 
-/// A query and a key, by their places in a sample.
+/// The indices of a query and a key in a sample.
 struct ScorePair {
   std::size_t query = 0, key = 0;
 };
@@ -22,7 +22,7 @@ std::vector<ScorePair> all_pairs(const Sample& sample);
 
 /// Whether what the form adds to a score depends on the tokens between key and query: sums of gates, contextual positions.
 bool reads_tokens_between(const Form& form) noexcept;
-/// Every key at or before its query, among so many tokens.
+/// All pairs of a query and a key at or before it, in a sequence of this many tokens.
 std::vector<ScorePair> causal_pairs(std::size_t tokens);
 
 /// One query and one key, the same at every position.
@@ -31,8 +31,8 @@ struct QueryAndKey {
 };
 QueryAndKey random_query_and_key(std::int64_t features, std::int64_t seed);
 
-/// What attention makes of them before the softmax, [pairs, heads], in double: the logarithm of Σ e^score over the
-/// one key there is. For an Addition, q and k are two tokens, which get the vectors of their positions added first.
+/// Their scores in attention, before the softmax, [pairs, heads], in double: the logarithm of Σ e^score over a single
+/// key. For an Addition, q and k are two tokens, which get the vectors of their positions added first.
 std::vector<double> scores_of(const Form& form, const Sample& sample, const std::vector<ScorePair>& pairs,
                               const QueryAndKey& content);
 /// The same, [pairs, heads], of a query and a key inside a sequence: all other keys, and gates, are drawn from the seed, and
