@@ -23,6 +23,7 @@ using tests::for_each_host_engine;
 using tests::for_each_host_engine_of;
 using tests::Heads;
 using tests::random_heads;
+using tests::some_values;
 
 struct Shape {
   std::int64_t batch, heads, key_heads, queries, keys, features, value_features;
@@ -44,14 +45,6 @@ template <class T> ConstTensorView strided(const T* data, const Extents& shape, 
 }
 template <class T> TensorView strided(T* data, const Extents& shape, const Extents& strides) {
   return {data, data_type_of<T>(), shape, strides};
-}
-
-std::vector<double> some_values(std::int64_t count, double start) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < count; ++i) {
-    values.push_back(0.6 * std::sin(static_cast<double>(i * i) * 0.7 + start));
-  }
-  return values;
 }
 
 struct Case {

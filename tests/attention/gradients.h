@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <vector>
+
 #include "attention/oracle.h"
 
 namespace posenc::tests {
@@ -10,6 +13,15 @@ template <class T> Heads<T> as(const Heads<double>& x) {
   Heads<T> y(x.batch, x.heads, x.tokens, x.features);
   for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] = numerics::narrow<T>(x.values[i]);
   return y;
+}
+
+/// Values between −0.6 and 0.6 without a pattern.
+inline std::vector<double> some_values(std::int64_t count, double start) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    values.push_back(0.6 * std::sin(static_cast<double>(i * i) * 0.7 + start));
+  }
+  return values;
 }
 
 /// A number whose gradient with respect to the result of attention is d_out.

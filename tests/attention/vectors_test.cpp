@@ -19,6 +19,7 @@ using tests::expect_slopes;
 using tests::for_each_host_engine;
 using tests::Heads;
 using tests::random_heads;
+using tests::some_values;
 
 struct Shape {
   std::int64_t batch, heads, key_heads, queries, keys, features, value_features;
@@ -27,14 +28,6 @@ struct Shape {
 enum class Kind { kGrid, kOwnQueries, kOffsets, kValues };
 constexpr Kind kKinds[] = {Kind::kGrid, Kind::kOwnQueries, Kind::kOffsets, Kind::kValues};
 constexpr std::int64_t kWide = 5, kTall = 60, kExtent = 6, kReach = 7, kOwnFeatures = 3;
-
-std::vector<double> some_values(std::int64_t count, double start) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < count; ++i) {
-    values.push_back(0.6 * std::sin(static_cast<double>(i * i) * 0.7 + start));
-  }
-  return values;
-}
 
 struct Options {
   bool causal = false;

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "backends.h"
+#include "kernels/random_values.h"
 #include "numerics/narrow.h"
 #include "posenc/apply.h"
 #include "posenc/cache.h"
@@ -17,15 +17,7 @@ namespace posenc::append_test {
 namespace {
 
 using tests::for_each_engine;
-
-template <class T> std::vector<T> some_values(std::int64_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<T> values;
-  for (std::int64_t i = 0; i < count; ++i) {
-    values.push_back(numerics::narrow<T>(static_cast<double>(random() >> 11) * 0x1p-52 - 1.0));
-  }
-  return values;
-}
+using tests::some_values;
 
 constexpr std::int64_t kBatch = 2, kHeads = 4, kKeyHeads = 2, kTokens = 5, kFeatures = 16, kValues = 8, kPages = 4,
                        kPage = 4;

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "backends.h"
+#include "kernels/random_values.h"
 #include "numerics/narrow.h"
 #include "posenc/apply.h"
 #include "posenc/attention.h"
@@ -20,15 +20,7 @@ namespace posenc::slots_test {
 namespace {
 
 using tests::for_each_engine;
-
-template <class T> std::vector<T> some_values(std::int64_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<T> values;
-  for (std::int64_t i = 0; i < count; ++i) {
-    values.push_back(numerics::narrow<T>(static_cast<double>(random() >> 11) * 0x1p-52 - 1.0));
-  }
-  return values;
-}
+using tests::some_values;
 
 constexpr std::int64_t kBatch = 2, kHeads = 3, kTokens = 5, kFeatures = 16, kPages = 4, kPage = 4;
 
