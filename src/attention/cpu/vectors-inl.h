@@ -39,11 +39,11 @@ inline const float* relative_queries_of(Block& block, std::int64_t first, std::i
 }
 
 // The rows that the queries of a panel can select. A table may have a row for every distance in a long sequence.
-struct RowRange {
+struct TableRows {
   std::int64_t begin = 0, end = 0;
 };
-inline RowRange rows_of(const Block& block, std::int64_t first, std::int64_t count) {
-  const RowRange all{0, block.bias.query_rows};
+inline TableRows rows_of(const Block& block, std::int64_t first, std::int64_t count) {
+  const TableRows all{0, block.bias.query_rows};
   if (block.bias.counts_gates) {  // no count exceeds the number of keys
     std::int64_t most = 0;
     for (std::int64_t i = first; i < first + count; ++i) {
@@ -65,7 +65,7 @@ inline RowRange rows_of(const Block& block, std::int64_t first, std::int64_t cou
   }
   const DistanceMap& map = vectors.axes.front();
   const std::int64_t last = terms::last_of(map);
-  RowRange range{all.end, all.begin};
+  TableRows range{all.end, all.begin};
   for (std::int64_t delta = std::clamp(nearest, map.first, last); delta <= std::clamp(furthest, map.first, last);
        ++delta) {
     const std::int64_t row = terms::entry_of(map, delta);
@@ -79,7 +79,7 @@ inline RowRange rows_of(const Block& block, std::int64_t first, std::int64_t cou
 inline void score_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count,
                           const float* HWY_RESTRICT q) {
   const std::int64_t width = block.width, features = block.bias.query_features;
-  const RowRange rows = rows_of(block, first, count);
+  const TableRows rows = rows_of(block, first, count);
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const std::int64_t at = block.h * block.bias.query_rows + row;
     const float* picked = block.bias.query_vectors.data() + at * features;
