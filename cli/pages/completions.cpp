@@ -36,15 +36,9 @@ std::string names_of(const std::vector<FlagRow>& rows) {
   return names;
 }
 
-std::string joined_schemes(const CommandTable& table) {
+template <class Row> std::string names_of(const std::vector<Row>& rows) {
   std::string names;
-  for (const SchemeRow& scheme : table.schemes) names += fmt::format("{}{}", names.empty() ? "" : " ", scheme.name);
-  return names;
-}
-
-std::string joined_verbs(const CommandTable& table) {
-  std::string names;
-  for (const VerbRow& verb : table.verbs) names += fmt::format("{}{}", names.empty() ? "" : " ", verb.name);
+  for (const Row& row : rows) names += fmt::format("{}{}", names.empty() ? "" : " ", row.name);
   return names;
 }
 
@@ -105,8 +99,8 @@ std::string bash_completion(const CommandTable& table) {
       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
       "}}\n"
       "complete -o default -F _posenc posenc\n",
-      quoted(joined_schemes(table)), word_tables(table),
-      quoted(joined_verbs(table) + " help --help --version --color"));
+      quoted(names_of(table.schemes)), word_tables(table),
+      quoted(names_of(table.verbs) + " help --help --version --color"));
 }
 
 std::string zsh_completion(const CommandTable& table) {
@@ -137,8 +131,8 @@ std::string zsh_completion(const CommandTable& table) {
       // When zsh loads the file from $fpath, the file itself is the body of the function, and must complete that
       // first time, too.
       "if [[ $funcstack[1] == _posenc ]]; then _posenc \"$@\"; else compdef _posenc posenc; fi\n",
-      quoted(joined_schemes(table)), word_tables(table),
-      quoted(joined_verbs(table) + " help --help --version --color"));
+      quoted(names_of(table.schemes)), word_tables(table),
+      quoted(names_of(table.verbs) + " help --help --version --color"));
 }
 
 std::string fish_completion(const CommandTable& table) {
@@ -165,7 +159,7 @@ std::string fish_completion(const CommandTable& table) {
   for (const VerbRow& verb : table.verbs) {
     const std::string seen = fmt::format("__fish_seen_subcommand_from {}", verb.name);
     if (verb.takes_scheme || verb.name == "list") {
-      text += fmt::format("complete -c posenc -n {} -a {}\n", quoted(seen), quoted(joined_schemes(table)));
+      text += fmt::format("complete -c posenc -n {} -a {}\n", quoted(seen), quoted(names_of(table.schemes)));
     }
     flag_lines(seen, verb.flags);
   }

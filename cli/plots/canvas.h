@@ -21,8 +21,6 @@ class Canvas {
 
   int columns() const { return columns_; }
   int rows() const { return rows_; }
-  int dots_across() const { return columns_ * 2; }
-  int dots_down() const { return rows_ * 4; }
 
   /// A dot; (0, 0) is at the top left. Dots outside are not drawn.
   void dot(int x, int y, Rgb colour);

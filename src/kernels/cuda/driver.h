@@ -44,8 +44,6 @@ enum DriverNumber : int {
   kMultiprocessors = 16,
   kCapabilityMajor = 75,
   kCapabilityMinor = 76,
-  kFunctionLocalBytes = 3,
-  kFunctionRegisters = 4,
   kFunctionDynamicShared = 8,
   kJitInfoLog = 3,
   kJitInfoLogBytes = 4,
