@@ -7,7 +7,6 @@
 #include "lab/products.h"
 #include "posenc/apply.h"
 #include "posenc/attention.h"
-#include "posenc/error.h"
 
 namespace posenc::lab {
 namespace {

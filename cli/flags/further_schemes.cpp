@@ -1,13 +1,10 @@
 // posenc plot decay rope --base 500000 alibi --heads 4 '{"scheme":"kerple"}': each scheme followed by its flags.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "cli/flags/arguments.h"
-#include "cli/system/failure.h"
 #include "posenc/aliases.h"
 #include "posenc/scheme.h"
 

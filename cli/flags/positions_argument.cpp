@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
-#include <variant>
 
 #include "cli/arrays/input_array.h"
 #include "cli/arrays/numbers.h"

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <iterator>
 
 #include "cli/lab/lab_page.h"
 #include "cli/plots/gnuplot.h"

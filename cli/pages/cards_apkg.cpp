@@ -4,7 +4,6 @@
 #include <sqlite3.h>
 #include <zip.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 

@@ -2,8 +2,6 @@
 // paper on its long edge.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/pages/flash_card.h"
 #include "cli/pages/html.h"
 

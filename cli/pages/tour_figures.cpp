@@ -4,7 +4,6 @@
 
 #include "cli/plots/gnuplot.h"
 #include "cli/plots/picture.h"
-#include "cli/system/failure.h"
 
 namespace posenc::cli {
 

@@ -3,7 +3,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "cli/arrays/array_output.h"
 #include "cli/arrays/elements.h"

@@ -8,7 +8,6 @@
 #include "cli/arrays/array_output.h"
 #include "cli/arrays/elements.h"
 #include "cli/arrays/input_array.h"
-#include "cli/arrays/numbers.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/flags/length_flag.h"
 #include "cli/flags/model_file.h"

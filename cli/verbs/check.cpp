@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cli/arrays/numbers.h"
 #include "cli/arrays/two_tensors.h"
 #include "cli/flags/model_file.h"
 #include "cli/flags/positions_argument.h"

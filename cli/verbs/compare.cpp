@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/arrays/numbers.h"
 #include "cli/flags/model_file.h"
 #include "cli/system/failure.h"
 #include "cli/system/streams.h"

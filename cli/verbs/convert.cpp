@@ -10,7 +10,6 @@
 #include "cli/arrays/array_output.h"
 #include "cli/arrays/elements.h"
 #include "cli/arrays/input_array.h"
-#include "cli/arrays/numbers.h"
 #include "cli/flags/type_flags.h"
 #include "cli/system/failure.h"
 #include "cli/system/streams.h"

@@ -1,5 +1,4 @@
 #include <memory>
-#include <string>
 
 #include "cli/arrays/two_tensors.h"
 #include "cli/system/failure.h"

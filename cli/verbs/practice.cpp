@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/arrays/numbers.h"
 #include "cli/pages/practice_plan.h"
 #include "cli/pages/practice_session.h"
 #include "cli/pages/progress_file.h"

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/arrays/numbers.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/pages/prove_text.h"
 #include "cli/system/failure.h"

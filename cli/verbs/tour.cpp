@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

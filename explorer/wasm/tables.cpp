@@ -1,7 +1,6 @@
 // Tables of a scheme, as the program computes them.
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <variant>
 

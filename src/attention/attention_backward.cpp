@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <variant>
 
 #include "attention/plan/arguments.h"
 #include "attention/select.h"

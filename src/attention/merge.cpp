@@ -8,7 +8,6 @@
 
 #include "attention/plan/arguments.h"
 #include "kernels/element.h"
-#include "kernels/memory.h"
 #include "posenc/attention.h"
 #include "posenc/error.h"
 #if POSENC_CPU_BACKEND

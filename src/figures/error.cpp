@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #include "figures/kinds.h"
 #include "figures/position_table.h"

@@ -6,10 +6,8 @@
 #include <bit>
 #include <cmath>
 
-#include "figures/axes.h"
 #include "figures/kinds.h"
 #include "figures/position_table.h"
-#include "posenc/error.h"
 
 namespace posenc::figures {
 namespace {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cmath>
 #include <numbers>
 
 #include "lessons/quantities.h"

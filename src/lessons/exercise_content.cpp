@@ -10,7 +10,6 @@
 #include "lessons/content_json.h"
 #include "lessons/formula_names.h"
 #include "posenc/content.h"
-#include "posenc/error.h"
 
 namespace posenc::lessons {
 namespace {

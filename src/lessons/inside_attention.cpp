@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "lessons/story_builder.h"
 #include "lessons/story_matrices.h"

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <numeric>
 
 #include "lessons/story_builder.h"
 #include "lessons/story_matrices.h"

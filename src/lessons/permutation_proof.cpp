@@ -1,6 +1,4 @@
-#include <fmt/format.h>
 
-#include <cmath>
 #include <numeric>
 
 #include "lessons/story_builder.h"

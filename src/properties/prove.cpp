@@ -1,7 +1,5 @@
-#include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 
 #include "posenc/properties.h"
 #include "properties/rows.h"

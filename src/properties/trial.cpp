@@ -7,7 +7,6 @@
 
 #include "posenc/error.h"
 #include "posenc/random.h"
-#include "properties/rows.h"
 
 namespace posenc {
 namespace {

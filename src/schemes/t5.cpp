@@ -1,7 +1,5 @@
 #include "posenc/schemes/t5.h"
 
-#include <algorithm>
-
 #include "schemes/check.h"
 #include "schemes/log_buckets.h"
 

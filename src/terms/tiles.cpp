@@ -1,6 +1,5 @@
 #include "terms/tiles.h"
 
-#include <optional>
 #include <utility>
 
 #include "terms/all.h"

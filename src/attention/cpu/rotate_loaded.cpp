@@ -1,7 +1,6 @@
 #include "attention/cpu/rotate_loaded.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/cpu/rotate_rows.h"
 

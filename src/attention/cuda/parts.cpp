@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "posenc/apply.h"
-#include "posenc/error.h"
 
 namespace posenc::attend::cuda {
 namespace {

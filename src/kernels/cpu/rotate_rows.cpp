@@ -9,7 +9,6 @@
 #include "kernels/cpu/convert-inl.h"
 #include "kernels/cpu/machine.h"
 #include "kernels/cpu/rotate_groups-inl.h"
-#include "numerics/narrow.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::kernels::cpu::HWY_NAMESPACE {

@@ -1,7 +1,6 @@
 #include "kernels/cpu/wave_rows.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 

@@ -1,7 +1,6 @@
 // add, tabulate and add_backward: choose a kernel and fill in its parameters.
 
 #include <cmath>
-#include <string>
 
 #include "kernels/cuda/call.h"
 #include "numerics/wave.h"

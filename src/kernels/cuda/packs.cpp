@@ -1,6 +1,5 @@
 // Decompresses the PTX that the library stores (cmake/pack_ptx.cpp).
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <map>
