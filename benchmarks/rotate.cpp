@@ -44,7 +44,7 @@ class ReadyTable {
     auto* const sines = cosines + count_of(shape);
     tabulate(view(cosines, shape), view(sines, shape), {}, made);
     form_.layout = made.layout;
-    form_.table = {view(cosines, shape), view(sines, shape)};
+    form_.source = RotationTable{view(cosines, shape), view(sines, shape)};
   }
   const Rotation& form() const { return form_; }
 

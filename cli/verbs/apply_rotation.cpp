@@ -160,9 +160,10 @@ void follow_heads(SchemeRequest& request, const Heads& x) {
 void check_heads(const Rotation& form, const Heads& x, const InputArray& input) {
   const std::int64_t dims = 2 * pairs_of(form);
   const std::int64_t first = form.first_dim < 0 ? x.features + form.first_dim : form.first_dim;
-  if (form.heads > 1 && form.heads != x.heads) {
+  const std::int64_t heads = heads_of(form);
+  if (heads > 1 && heads != x.heads) {
     refuse(fmt::format("{}: has {} heads, but the scheme has a separate rotation for each of {} (--heads, --axes)",
-                       input.path(), x.heads, form.heads));
+                       input.path(), x.heads, heads));
   }
   if (first >= 0 && dims <= x.features - first) return;
   refuse(fmt::format(
@@ -179,7 +180,7 @@ void rotate_in_pieces(const InputArray& input, const Heads& x, const Rotation& f
   const bool has_own = positions.count != x.sequence;
   // heads outside that differ are rotated one after another
   std::vector<Rotation> by_head;
-  for (std::int64_t head = 0; head < form.heads && form.heads > 1 && !x.is_inside; ++head) {
+  for (std::int64_t head = 0; head < heads_of(form) && heads_of(form) > 1 && !x.is_inside; ++head) {
     by_head.push_back(head_of(form, head));
   }
   const std::int64_t at_once = std::clamp(block_bytes() / row_bytes, std::int64_t{1}, total);

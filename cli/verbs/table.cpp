@@ -245,9 +245,10 @@ int run(const TableFlags& flags, SchemeRequest& request) {
   if (auto* const addition = std::get_if<Addition>(&form)) {
     table = table_of(TableJob{request.scheme, std::move(*addition), std::move(positions), type}, digits);
   } else if (auto* const rotation = std::get_if<Rotation>(&form)) {
-    if (flags.head >= rotation->heads) {
-      refuse(fmt::format("--head: {} has {} head{}, from 0 on, but --head is {}", name_of(request.scheme),
-                         rotation->heads, rotation->heads == 1 ? "" : "s", flags.head));
+    const std::int64_t heads = heads_of(*rotation);
+    if (flags.head >= heads) {
+      refuse(fmt::format("--head: {} has {} head{}, from 0 on, but --head is {}", name_of(request.scheme), heads,
+                         heads == 1 ? "" : "s", flags.head));
     }
     table = table_of(RotationTableJob{request.scheme, head_of(*rotation, flags.head), std::move(positions), type},
                      digits);

@@ -65,15 +65,16 @@ struct PairLine {
 };
 
 std::vector<PairLine> spectrum_of(const RotationTableJob& job, int digits) {
-  if (job.form.mixture.pairs > 0) return {};  // a pair has no single frequency
+  if (std::holds_alternative<Mixture>(job.form.source)) return {};  // a pair has no single frequency
   const std::vector<double> radians = frequencies_of(job.form);
-  const std::size_t axes = job.form.sums_axes ? static_cast<std::size_t>(job.form.position_axes) : 1;
+  const bool sums_axes = std::holds_alternative<HeadWaves>(job.form.source);
+  const std::size_t axes = sums_axes ? static_cast<std::size_t>(job.form.position_axes) : 1;
   std::vector<PairLine> lines;
-  if (!job.form.axes.empty()) {
+  if (!pair_waves_of(job.form).axes.empty()) {
     lines.push_back({"axis"});
     for (std::size_t i = 0; i < radians.size(); ++i) {
       if (is_out_of_sight(static_cast<std::int64_t>(i), job.pairs())) continue;
-      lines.back().cells.push_back(std::to_string(job.form.axes[i]));
+      lines.back().cells.push_back(std::to_string(axis_of(job.form, i)));
     }
   }
   for (std::size_t axis = 0; axis < axes; ++axis) {
@@ -92,15 +93,17 @@ std::vector<PairLine> spectrum_of(const RotationTableJob& job, int digits) {
 std::string about_pairs(const RotationTableJob& job) {
   const Rotation& form = job.form;
   const std::string pairs = fmt::format("{} pair{}", job.pairs(), job.pairs() == 1 ? "" : "s");
-  if (form.mixture.pairs > 0) {
+  if (const auto* const mixture = std::get_if<Mixture>(&form.source)) {
     return fmt::format(
         "{}. The first {} are weighted sums of {} waves; the others have the same cosine and sine at every "
         "position.",
-        pairs, form.mixture.mixed, form.frequencies.size());
+        pairs, mixture->mixed, form.frequencies.size());
   }
-  if (form.sums_axes) return pairs + ". Every axis of the position rotates every pair: its radians per position.";
+  if (std::holds_alternative<HeadWaves>(form.source)) {
+    return pairs + ". Every axis of the position rotates every pair: its radians per position.";
+  }
   return pairs + ". Frequency in radians per position, wavelength in positions" +
-         (form.axes.empty() ? "." : "; each pair uses one axis of the position.");
+         (pair_waves_of(form).axes.empty() ? "." : "; each pair uses one axis of the position.");
 }
 
 std::string caption(const RotationTableJob& job, int columns) {

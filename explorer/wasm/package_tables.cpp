@@ -227,8 +227,8 @@ Answer tabulate_scheme(const Question& question) {
     answer.json = Json::Object{{"kind", "addition"}, {"dtype", name_of(type)}, {"shape", shape_json(shape)}};
   } else if (const auto* const whole = std::get_if<Rotation>(&form)) {
     const std::int64_t head = integer(fields, "head", 0);
-    if (head < 0 || head >= whole->heads) {
-      raise(fmt::format("{}: head must be 0 to {} but is {}", name_of(scheme), whole->heads - 1, head));
+    if (head < 0 || head >= heads_of(*whole)) {
+      raise(fmt::format("{}: head must be 0 to {} but is {}", name_of(scheme), heads_of(*whole) - 1, head));
     }
     const Rotation rotation = head_of(*whole, head);
     check_axes(name_of(scheme), position_axes_of(rotation), where);

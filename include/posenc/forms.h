@@ -146,20 +146,33 @@ struct Growth {
 /// and the pairs after the first `mixed` have only the offsets. Since cos² + sin² is no longer 1, this is a linear map, not
 /// a rotation. Sums are computed in double, starting with the offset, in the order of the waves, and rounded once.
 struct Mixture {
-  std::int64_t pairs = 0, mixed = 0;                           // pairs 0: no mixture
+  std::int64_t heads = 1;
+  std::int64_t pairs = 0, mixed = 0;
   std::vector<double> cosines = {}, sines = {};                // [heads, waves, mixed]
   std::vector<double> cosine_offsets = {}, sine_offsets = {};  // [pairs]; empty: 0
   bool operator==(const Mixture&) const = default;
 };
 
+/// One wave per pair, the same in all heads.
+struct PairWaves {
+  std::vector<std::uint8_t> axes = {};  // which position axis drives each pair; empty: the first axis drives all
+  Growth growth = {};
+  Float32Angles float32_angles = {};
+};
+
+/// Each head has waves of its own, and every axis drives every pair: φ = Σ_axis position · frequency (RoPE-Mixed).
+struct HeadWaves {
+  std::int64_t heads = 1;
+};
+
+/// Where a rotation's cosines and sines come from.
+using RotationSource = OneOf<std::variant<PairWaves, HeadWaves, Mixture, RotationTable>>;
+
 /// The form of a scheme that rotates pairs of features by an angle that grows with position.
 ///
 ///   (a, b) → magnitude · (a cos φ − b sin φ,  b cos φ + a sin φ),   φ = sign · 2π · position · frequency
 struct Rotation {
-  /// One per pair; [heads, pairs] if each head has its own, and [heads, pairs, axes] with sums_axes. With a mixture, one
-  /// per wave.
-  std::vector<Frequency> frequencies = {};
-  std::vector<std::uint8_t> axes = {};  // which position axis drives each pair; empty: the first axis drives all
+  std::vector<Frequency> frequencies = {};  // one per pair; HeadWaves: [heads, pairs, axes]; a mixture: one per wave
   int position_axes = 1;
   PairLayout layout = PairLayout::kHalves;
   int blocks = 1;               // the rotated features form this many equal blocks, each with `layout`
@@ -167,22 +180,25 @@ struct Rotation {
   int sign = 1;                 // −1: clockwise
   double magnitude = 1.0;       // multiplies cosines and sines before they are rounded (once)
   double softmax_factor = 1.0;  // multiplies the scale of attention that uses this rotation
-  Growth growth = {};
-  Float32Angles float32_angles = {};
-  RotationTable table = {};
   Precision precision = {};
-  std::int64_t heads =
-      1;  // 1: all heads share one rotation; otherwise each head has its own, as many as the tensor has
-  bool sums_axes = false;  // every axis drives every pair, φ = Σ_axis position · frequency (RoPE-Mixed)
-  Mixture mixture = {};
+  RotationSource source = {};
 };
 
 /// Whether the rotation uses the caller's cosines and sines instead of frequencies.
 bool has_table(const Rotation& rotation) noexcept;
+/// Parts of the source, empty if it is another kind.
+const RotationTable& table_of(const Rotation& rotation) noexcept;
+const PairWaves& pair_waves_of(const Rotation& rotation) noexcept;
+/// Whether the magnitude changes with position.
+bool has_growth(const Rotation& rotation) noexcept;
+bool has_float32_angles(const Rotation& rotation) noexcept;
 /// The number of pairs per head that are rotated.
 std::int64_t pairs_of(const Rotation& rotation) noexcept;
-/// Whether each pair is one wave driven by one axis and the same in all heads, or the rotation is a table: the kinds that
-/// every backend supports.
+/// 1: all heads share one rotation; otherwise each head has its own, as many as the tensor has.
+std::int64_t heads_of(const Rotation& rotation) noexcept;
+/// The position axis that drives a pair, the first for rotations that are not driven by one axis per pair.
+std::size_t axis_of(const Rotation& rotation, std::size_t pair) noexcept;
+/// Whether the source is PairWaves or a table: the kinds that every backend supports.
 bool is_plain(const Rotation& rotation) noexcept;
 /// The rotation of a single head. Throws: Error for a head that the rotation does not have.
 Rotation head_of(const Rotation& rotation, std::int64_t head);

@@ -70,7 +70,7 @@ Json::Object json_of_form(const Form& form) {
       for (const double frequency : frequencies_of(*rotation)) frequencies.emplace_back(frequency);
     }
     object.emplace_back("pairs", pairs_of(*rotation));
-    if (rotation->heads > 1) object.emplace_back("heads", rotation->heads);
+    if (heads_of(*rotation) > 1) object.emplace_back("heads", heads_of(*rotation));
     object.emplace_back("layout", choice_name(rotation->layout));
     object.emplace_back("first_dim", rotation->first_dim);
     object.emplace_back("magnitude", rotation->magnitude);
@@ -111,11 +111,12 @@ int posenc_prepare_table(const posenc_tensor* cosines, const posenc_tensor* sine
                          posenc_form** out) {
   return guarded([&] {
     require(out, "prepare_table", "out");
-    Rotation rotation{.table = {.cosines = needed_view(cosines, "prepare_table", "cosines"),
-                                .sines = needed_view(sines, "prepare_table", "sines")}};
-    if (rotation.table.cosines.shape != rotation.table.sines.shape) {
-      refuse(fmt::format("prepare_table: cosines are {}, but sines are {}", to_string(rotation.table.cosines.shape),
-                         to_string(rotation.table.sines.shape)));
+    const RotationTable table{needed_view(cosines, "prepare_table", "cosines"),
+                              needed_view(sines, "prepare_table", "sines")};
+    Rotation rotation{.source = table};
+    if (table.cosines.shape != table.sines.shape) {
+      refuse(fmt::format("prepare_table: cosines are {}, but sines are {}", to_string(table.cosines.shape),
+                         to_string(table.sines.shape)));
     }
     constexpr auto& kNames = ChoiceNames<PairLayout>::value;
     const std::string name = layout == nullptr ? std::string(kNames[0]) : text_of(layout);

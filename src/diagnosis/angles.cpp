@@ -54,7 +54,7 @@ Numerics numerics_of(AngleKind kind) noexcept {
 
 void round_frequencies(AngleKind kind, Rotation& form) {
   const Narrow type = steps16(kind).frequency;
-  for (float& factor : form.float32_angles.factors) {
+  for (float& factor : std::get<PairWaves>(form.source).float32_angles.factors) {
     factor = static_cast<float>(narrowed(static_cast<double>(factor), type));
   }
 }
@@ -74,9 +74,9 @@ void tabulate_as(AngleKind kind, const Rotation& form, std::span<const std::int6
   }
   for (std::size_t at = 0; at < cosines.size(); ++at) {
     const std::size_t pair = at % static_cast<std::size_t>(pairs), token = at / static_cast<std::size_t>(pairs);
-    const std::size_t axis = form.axes.empty() ? 0 : form.axes[pair];
+    const std::size_t axis = axis_of(form, pair);
     const auto position = static_cast<double>(ids[axis * static_cast<std::size_t>(tokens) + token]);
-    const double angle = narrowed(position * static_cast<double>(form.float32_angles.factors[pair]), product);
+    const double angle = narrowed(position * static_cast<double>(pair_waves_of(form).float32_angles.factors[pair]), product);
     cosines[at] = form.magnitude * std::cos(angle);
     sines[at] = form.magnitude * form.sign * std::sin(angle);
   }

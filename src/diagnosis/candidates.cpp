@@ -69,7 +69,7 @@ std::vector<Rope> with_sections(const Rope& plain, const Structure& structure, s
       Rope rope = plain;
       rope.sections = sections;
       rope.section_order = order;
-      const std::vector<std::uint8_t> map = prepare(rope).axes;
+      const std::vector<std::uint8_t> map = pair_waves_of(prepare(rope)).axes;
       if (std::find(maps.begin(), maps.end(), map) != maps.end()) continue;
       maps.push_back(map);
       if (agrees(map)) list.push_back(rope);
@@ -245,7 +245,7 @@ Rotation form_of(const Rope& rope, AngleKind kind) {
 // e^(iφ) of every token and pair, [tokens, pairs], with growth.
 std::vector<std::complex<double>> rotations_of(const Trial& trial, const Samples& samples) {
   Rotation form = form_of(*trial.rope, trial.numerics);
-  const Growth growth = std::exchange(form.growth, {});
+  const Growth growth = std::exchange(std::get<PairWaves>(form.source).growth, {});
   std::vector<std::int64_t> ids, signs;
   for (int axis = 0; axis < form.position_axes; ++axis) {
     for (const std::int64_t position : samples.axes[static_cast<std::size_t>(axis)].positions) {
@@ -261,7 +261,7 @@ std::vector<std::complex<double>> rotations_of(const Trial& trial, const Samples
   std::vector<std::complex<double>> result(cosines.size());
   for (std::size_t at = 0; at < result.size(); ++at) {
     const std::size_t pair = at % static_cast<std::size_t>(pairs), token = at / static_cast<std::size_t>(pairs);
-    const std::size_t axis = form.axes.empty() ? 0 : form.axes[pair];
+    const std::size_t axis = axis_of(form, pair);
     const std::size_t id = axis * static_cast<std::size_t>(tokens) + token;
     const std::complex<double> once(cosines[at], static_cast<double>(signs[id]) * sines[at]);
     result[at] = trial.times == 2 ? once * once : once;
@@ -332,7 +332,7 @@ std::optional<XposReading> xpos_candidate(const Structure& structure, const Samp
                                           std::int64_t first) {
   XposReading reading{plain};
   reading.rope.scaling = XposScaling{.scale_base = 1};
-  const std::vector<double> rates = form_of(reading.rope, AngleKind::kExact).growth.rates;
+  const std::vector<double> rates = pair_waves_of(form_of(reading.rope, AngleKind::kExact)).growth.rates;
   double seen = 0, square = 0, lengths = 0;
   for (std::size_t i = 0; i < structure.fits.size(); ++i) {
     const PairFit& fit = structure.fits[i];
@@ -358,7 +358,7 @@ std::optional<XposReading> xpos_candidate(const Structure& structure, const Samp
 Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, int times,
                std::span<const Start> hints) {
   const std::vector<double> frequencies = frequencies_of(rope);
-  const std::vector<std::uint8_t> axes = form_of(rope, AngleKind::kExact).axes;
+  const std::vector<std::uint8_t> axes = pair_waves_of(form_of(rope, AngleKind::kExact)).axes;
   // phases of the first token, by the frequencies known at this point
   std::vector<std::complex<double>> phases;
   std::vector<double> turns;

@@ -124,7 +124,7 @@ void allow_float32_angles(const Rotation& form, const Extents& shape, const Chec
   const std::int64_t features = shape.back(0), tokens = shape.back(1);
   for (std::int64_t row = 0; row < std::ssize(expected.values) / features; ++row) {
     for (std::int64_t pair = 0; pair < pairs_of(form); ++pair) {
-      const std::size_t axis = form.axes.empty() ? 0 : form.axes[static_cast<std::size_t>(pair)];
+      const std::size_t axis = axis_of(form, static_cast<std::size_t>(pair));
       const std::int64_t position =
           positions.tokens[axis * static_cast<std::size_t>(tokens) + static_cast<std::size_t>(row % tokens)];
       const double angle = std::fabs(radians_of(form.frequencies[static_cast<std::size_t>(pair)])) * kAngleLeeway *

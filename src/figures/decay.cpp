@@ -109,8 +109,7 @@ Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Ra
   if (const auto* const addition = std::get_if<Addition>(&form)) {
     make_room(addition->width);
   } else if (auto* const rotation = std::get_if<Rotation>(&form)) {
-    if (!rotation->growth.rates.empty())
-      raise("rope: with xpos, lengths change with position; this figure shows none");
+    if (has_growth(*rotation)) raise("rope: with xpos, lengths change with position; this figure shows none");
     *rotation = head_of(*rotation, 0);
     rotation->first_dim = 0;  // features that are not rotated are left out
     make_room(2 * pairs_of(*rotation));
@@ -275,7 +274,7 @@ std::vector<double> similarities(const PlottedScheme& scheme, const Request& req
 // value at distance 0.
 std::vector<double> upper_bounds(const PlottedScheme& scheme, const Request& request, const Range& range) {
   const Rotation form = head_of(std::get<Rotation>(form_of(scheme, request, range.to)), 0);
-  if (!form.growth.rates.empty()) raise("rope: with xpos, lengths change with position, so there is no such bound");
+  if (has_growth(form)) raise("rope: with xpos, lengths change with position, so there is no such bound");
   const std::int64_t pairs = pairs_of(form);
   if (range.count() > kMostCells / pairs) {
     raise(fmt::format("{}: {} distances are too many for the bound of {} pairs", name_of(scheme.scheme),

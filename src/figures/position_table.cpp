@@ -161,11 +161,10 @@ PositionTable position_table(const PlottedScheme& scheme, const Request& request
   if (const auto* const addition = std::get_if<Addition>(&form)) {
     table.form = *addition;
   } else if (const auto* const rotation = std::get_if<Rotation>(&form)) {
-    if (!rotation->growth.rates.empty())
-      raise("rope: with xpos, lengths change with position; this figure shows none");
+    if (has_growth(*rotation)) raise("rope: with xpos, lengths change with position; this figure shows none");
     table.is_rotation = true;
     table.form.width = 2 * pairs_of(*rotation);
-    if (rotation->mixture.pairs > 0) {
+    if (std::holds_alternative<Mixture>(rotation->source)) {
       table.form.source = mixed_rows(head_of(*rotation, 0), length);
     } else {
       Waves waves = waves_of(head_of(*rotation, 0));

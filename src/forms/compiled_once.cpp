@@ -13,6 +13,7 @@ struct SharedNumbers {
 
 template class Boxed<SharedNumbers>;
 template struct OneOf<AdditionSource::variant>;
+template struct OneOf<RotationSource::variant>;
 template struct OneOf<BiasTerms>;
 template struct OneOf<Form::variant>;
 

@@ -63,7 +63,7 @@ std::vector<double> frequencies_of(const Waves& waves) {
 }
 
 std::vector<double> frequencies_of(const Rotation& rotation) {
-  return radians_per_position(rotation.frequencies, rotation.float32_angles);
+  return radians_per_position(rotation.frequencies, pair_waves_of(rotation).float32_angles);
 }
 
 void bind(Addition& form, ConstTensorView weights) {

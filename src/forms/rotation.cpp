@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #include "posenc/error.h"
 #include "posenc/forms.h"
@@ -22,13 +22,16 @@ PairLayout layout_from(bool halves_in, bool halves_out) {
   return halves_out ? PairLayout::kInterleavedToHalves : PairLayout::kInterleaved;
 }
 
+bool is_mixed(const Rotation& rotation) { return std::holds_alternative<Mixture>(rotation.source); }
+
 void check_joinable(const Rotation& from, const Rotation& to) {
-  if (has_table(from) || has_table(to)) raise("rerotate: a rotation by a table has no exact angles");
-  if (from.mixture.pairs > 0 || to.mixture.pairs > 0) raise("rerotate: a mixture of waves has no angles");
-  if (!from.float32_angles.factors.empty() || !to.float32_angles.factors.empty()) {
+  const auto is_either = [&](auto is_so) { return is_so(from) || is_so(to); };
+  if (is_either(has_table)) raise("rerotate: a rotation by a table has no exact angles");
+  if (is_either(is_mixed)) raise("rerotate: a mixture of waves has no angles");
+  if (is_either(has_float32_angles)) {
     raise("rerotate: float32 angles do not add up; rotate back by inverse(from), then on by `to`");
   }
-  if (from.heads != to.heads || from.sums_axes != to.sums_axes) {
+  if (heads_of(from) != heads_of(to) || from.source.index() != to.source.index()) {
     raise("rerotate: one of the two rotates heads, or sums axes, in another way than the other");
   }
   if (from.frequencies.size() != to.frequencies.size() || from.first_dim != to.first_dim ||
@@ -37,39 +40,54 @@ void check_joinable(const Rotation& from, const Rotation& to) {
         "rerotate: the two rotate different features: {} pairs from {} in {} blocks, and {} from {} in {}",
         from.frequencies.size(), from.first_dim, from.blocks, to.frequencies.size(), to.first_dim, to.blocks));
   }
-  if (from.axes != to.axes || from.position_axes != to.position_axes) {
+  const PairWaves &before = pair_waves_of(from), &after = pair_waves_of(to);
+  if (before.axes != after.axes || from.position_axes != to.position_axes) {
     raise("rerotate: the rotations are driven by different position axes");
   }
-  if (from.growth.rates.size() != to.growth.rates.size() || from.growth.centre != to.growth.centre) {
+  if (before.growth.rates.size() != after.growth.rates.size() || before.growth.centre != after.growth.centre) {
     raise("rerotate: the rotations grow from different centres");
   }
 }
 
 void check_invertible(const Rotation& rotation) {
   if (has_table(rotation)) raise("inverse: a rotation by a table need not have an inverse");
-  if (rotation.mixture.pairs > 0) raise("inverse: a mixture of waves need not have an inverse");
+  if (is_mixed(rotation)) raise("inverse: a mixture of waves need not have an inverse");
   if (rotation.magnitude == 0 || !std::isfinite(rotation.magnitude)) {
     raise(fmt::format("inverse: a magnitude of {} cannot be undone", rotation.magnitude));
   }
 }
 
-// How many frequencies a wave has.
-std::size_t driving_axes(const Rotation& rotation) noexcept {
-  return rotation.sums_axes && rotation.position_axes > 0 ? static_cast<std::size_t>(rotation.position_axes) : 1;
-}
-// The waves that heads have of their own; those of a mixture are shared.
-std::size_t heads_with_waves(const Rotation& rotation) noexcept {
-  return rotation.mixture.pairs == 0 && rotation.heads > 0 ? static_cast<std::size_t>(rotation.heads) : 1;
+// How many frequencies a wave has, and how many heads have waves of their own.
+struct WaveShape {
+  std::size_t axes = 1, heads = 1;
+};
+WaveShape wave_shape_of(const Rotation& rotation) noexcept {
+  const auto* const own = std::get_if<HeadWaves>(&rotation.source);
+  if (own == nullptr) return {};
+  return {static_cast<std::size_t>(std::max(rotation.position_axes, 1)),
+          static_cast<std::size_t>(std::max<std::int64_t>(own->heads, 1))};
 }
 
-void reverse(Growth& growth) {
-  for (double& rate : growth.rates) rate = -rate;
+void reverse_growth(Rotation& rotation) {
+  auto* const waves = std::get_if<PairWaves>(&rotation.source);
+  if (waves == nullptr) return;
+  for (double& rate : waves->growth.rates) rate = -rate;
+}
+
+template <class Kind> const Kind& kind_or_empty(const Rotation& rotation) noexcept {
+  static const Kind none{};
+  const auto* const kind = std::get_if<Kind>(&rotation.source);
+  return kind == nullptr ? none : *kind;
 }
 
 }  // namespace
 
-bool has_table(const Rotation& rotation) noexcept {
-  return rotation.table.cosines.data != nullptr || rotation.table.sines.data != nullptr;
+bool has_table(const Rotation& rotation) noexcept { return std::holds_alternative<RotationTable>(rotation.source); }
+const RotationTable& table_of(const Rotation& rotation) noexcept { return kind_or_empty<RotationTable>(rotation); }
+const PairWaves& pair_waves_of(const Rotation& rotation) noexcept { return kind_or_empty<PairWaves>(rotation); }
+bool has_growth(const Rotation& rotation) noexcept { return !pair_waves_of(rotation).growth.rates.empty(); }
+bool has_float32_angles(const Rotation& rotation) noexcept {
+  return !pair_waves_of(rotation).float32_angles.factors.empty();
 }
 
 PairPlacement placement_of(PairLayout layout, std::int64_t pairs) noexcept {
@@ -78,35 +96,46 @@ PairPlacement placement_of(PairLayout layout, std::int64_t pairs) noexcept {
 }
 
 std::int64_t pairs_of(const Rotation& rotation) noexcept {
-  if (rotation.mixture.pairs > 0) return rotation.mixture.pairs;
-  if (!has_table(rotation)) {
-    return static_cast<std::int64_t>(rotation.frequencies.size() / driving_axes(rotation) /
-                                     heads_with_waves(rotation));
+  if (const auto* const mixture = std::get_if<Mixture>(&rotation.source)) return mixture->pairs;
+  if (const auto* const table = std::get_if<RotationTable>(&rotation.source)) {
+    const Extents& shape = table->cosines.shape;
+    return shape.rank > 0 && shape.rank <= Extents::kMax ? shape.back(0) : 0;
   }
-  const Extents& shape = rotation.table.cosines.shape;
-  return shape.rank > 0 && shape.rank <= Extents::kMax ? shape.back(0) : 0;
+  const WaveShape shape = wave_shape_of(rotation);
+  return static_cast<std::int64_t>(rotation.frequencies.size() / shape.axes / shape.heads);
+}
+
+std::int64_t heads_of(const Rotation& rotation) noexcept {
+  if (const auto* const mixture = std::get_if<Mixture>(&rotation.source)) return mixture->heads;
+  const auto* const own = std::get_if<HeadWaves>(&rotation.source);
+  return own == nullptr ? 1 : own->heads;
+}
+
+std::size_t axis_of(const Rotation& rotation, std::size_t pair) noexcept {
+  const std::vector<std::uint8_t>& axes = pair_waves_of(rotation).axes;
+  return axes.empty() ? 0 : axes[pair];
 }
 
 bool is_plain(const Rotation& rotation) noexcept {
-  return rotation.heads == 1 && !rotation.sums_axes && rotation.mixture.pairs == 0;
+  return std::holds_alternative<PairWaves>(rotation.source) || has_table(rotation);
 }
 
 Rotation head_of(const Rotation& rotation, std::int64_t head) {
-  if (head < 0 || head >= rotation.heads) {
-    raise(fmt::format("head_of: head {} of a rotation of {}", head, rotation.heads));
-  }
-  if (rotation.heads == 1) return rotation;
-  const auto part_of = [&](const auto& all) {
-    const auto size = static_cast<std::ptrdiff_t>(all.size()) / rotation.heads;
-    return std::remove_cvref_t<decltype(all)>(all.begin() + head * size, all.begin() + (head + 1) * size);
-  };
+  const std::int64_t heads = heads_of(rotation);
+  if (head < 0 || head >= heads) raise(fmt::format("head_of: head {} of a rotation of {}", head, heads));
+  if (heads == 1) return rotation;
   Rotation one = rotation;
-  one.heads = 1;
-  if (rotation.mixture.pairs == 0) {
-    one.frequencies = part_of(rotation.frequencies);
+  const auto keep_head = [&](auto& all) {
+    const auto size = static_cast<std::ptrdiff_t>(all.size()) / heads;
+    all = {all.begin() + head * size, all.begin() + (head + 1) * size};
+  };
+  if (auto* const mixture = std::get_if<Mixture>(&one.source)) {
+    mixture->heads = 1;
+    keep_head(mixture->cosines);
+    keep_head(mixture->sines);
   } else {
-    one.mixture.cosines = part_of(rotation.mixture.cosines);
-    one.mixture.sines = part_of(rotation.mixture.sines);
+    one.source = HeadWaves{};
+    keep_head(one.frequencies);
   }
   return one;
 }
@@ -121,19 +150,18 @@ void set_waves(Waves& waves, const Rotation& rotation) {
   waves.waves.clear();
   waves.columns.clear();
   waves.further.clear();
-  const bool is_mixed = rotation.mixture.pairs > 0;
-  waves.scale = rotation.float32_angles.factors.empty() && !is_mixed ? rotation.magnitude : 1.0;
+  waves.scale = has_float32_angles(rotation) || is_mixed(rotation) ? 1.0 : rotation.magnitude;
   waves.axes = rotation.position_axes;
-  waves.float32_angles = rotation.float32_angles;
-  const std::size_t axes = driving_axes(rotation), count = rotation.frequencies.size() / axes,
-                    heads = heads_with_waves(rotation), pairs = count / heads;
+  waves.float32_angles = pair_waves_of(rotation).float32_angles;
+  const auto [axes, heads] = wave_shape_of(rotation);
+  const std::size_t count = rotation.frequencies.size() / axes, pairs = count / heads;
   for (std::size_t i = 0; i < count; ++i) {
     const auto first = rotation.frequencies.begin() + static_cast<std::ptrdiff_t>(i * axes);
-    waves.waves.push_back({*first, rotation.axes.empty() ? std::uint8_t{0} : rotation.axes[i]});
+    waves.waves.push_back({*first, static_cast<std::uint8_t>(axis_of(rotation, i))});
     waves.further.insert(waves.further.end(), first + 1, first + static_cast<std::ptrdiff_t>(axes));
   }
   const auto sine =
-      static_cast<std::uint8_t>(rotation.sign < 0 && !is_mixed ? 2 : 0);  // −sin x = sin(x + half a turn)
+      static_cast<std::uint8_t>(rotation.sign < 0 && !is_mixed(rotation) ? 2 : 0);  // −sin x = sin(x + half a turn)
   for (std::size_t head = 0; head < heads; ++head) {
     for (const std::uint8_t quarter : {std::uint8_t{1}, sine}) {
       for (std::size_t i = head * pairs; i < (head + 1) * pairs; ++i) {
@@ -154,13 +182,13 @@ Rotation inverse(const Rotation& rotation) {
   check_invertible(rotation);
   Rotation back = adjoint(rotation);
   back.magnitude = 1 / rotation.magnitude;
-  reverse(back.growth);
+  reverse_growth(back);
   return back;
 }
 
 Rotation for_keys(const Rotation& rotation) {
   Rotation keys = rotation;
-  reverse(keys.growth);
+  reverse_growth(keys);
   return keys;
 }
 
@@ -178,7 +206,10 @@ Rotation between(const Rotation& from, const Rotation& to) {
     };
     joined.frequencies[i] = difference_of(with_sign(to), with_sign(from));
   }
-  for (std::size_t i = 0; i < to.growth.rates.size(); ++i) joined.growth.rates[i] -= from.growth.rates[i];
+  if (auto* const waves = std::get_if<PairWaves>(&joined.source)) {
+    const std::vector<double>& rates = pair_waves_of(from).growth.rates;
+    for (std::size_t i = 0; i < rates.size(); ++i) waves->growth.rates[i] -= rates[i];
+  }
   return joined;
 }
 

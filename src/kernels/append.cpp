@@ -169,12 +169,12 @@ void append_on_host(const Step& step, const NewTokens& tokens, std::span<const s
   set_normalised(k, step.k, tokens.k, step.k_norm);
   const HeadTensor<const void> keys = heads_of(kAppend, "k", k.view);
   if (form != nullptr) {
-    const Rotation of_keys = form->growth.rates.empty() ? Rotation{} : for_keys(*form);
+    const Rotation of_keys = has_growth(*form) ? for_keys(*form) : Rotation{};
     if (step.has_q) {
       rotate_for(kAppend, backend_for(kAppend, Device::kHost), with_four_axes(step.q_out), q.view, step.positions,
                  *form);
     }
-    rotate_to_slots(kAppend, step.k_cache, slots, keys, step.positions, form->growth.rates.empty() ? *form : of_keys);
+    rotate_to_slots(kAppend, step.k_cache, slots, keys, step.positions, has_growth(*form) ? of_keys : *form);
   } else {
     if (step.has_q && q.view.data != step.q_out.data) {  // every token has its own place
       std::vector<std::int64_t> places(static_cast<std::size_t>(step.q.batch * step.q.sequence));
@@ -220,7 +220,7 @@ void append_by(const KeyValueCache& cache, const Slots& slots, const NewTokens& 
                const Rotation* form, const Run& run) {
   const CallThreads threads_of_call(kAppend, run);
   const RotationTable no_table;
-  const RotationTable& table = form != nullptr ? form->table : no_table;
+  const RotationTable& table = form != nullptr ? table_of(*form) : no_table;
   const Site site = site_of(kAppend,
                             {cache.k, cache.v, tokens.q, tokens.k, tokens.v, tokens.q_out, tokens.q_norm,
                              tokens.k_norm, table.cosines, table.sines},

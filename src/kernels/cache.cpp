@@ -58,7 +58,7 @@ void rotate_into(TensorView cache, const Slots& slots, ConstTensorView k, const 
                  const Rotation& form, const Run& run) {
   constexpr std::string_view verb = "rotate_into";
   const CallThreads threads_of_call(verb, run);
-  const Site site = site_of(verb, {cache, k, form.table.cosines, form.table.sines}, positions, run);
+  const Site site = site_of(verb, {cache, k, table_of(form).cosines, table_of(form).sines}, positions, run);
   const HeadTensor<void> to = cache_of(verb, "the cache", cache);
   const HeadTensor<const void> from = heads_of(verb, "k", k);
   if (from.batch * from.heads * from.sequence == 0) return;
@@ -70,8 +70,8 @@ void rotate_into(TensorView cache, const Slots& slots, ConstTensorView k, const 
   check_apart(verb, places);
   if (site.device == Device::kHost) {
     // most forms rotate keys as they rotate queries: then nothing is copied
-    const Rotation grown = form.growth.rates.empty() ? Rotation{} : for_keys(form);
-    rotate_to_slots(verb, to, places.values(), from, tokens, form.growth.rates.empty() ? form : grown);
+    const Rotation grown = has_growth(form) ? for_keys(form) : Rotation{};
+    rotate_to_slots(verb, to, places.values(), from, tokens, has_growth(form) ? grown : form);
     return;
   }
   SlotJob job = job_of(to, from, places.list(), site);

@@ -17,20 +17,17 @@ using namespace kernels;
 
 constexpr std::string_view kFrequenciesVerb = "frequencies_backward";
 
-// [pairs], [heads, pairs] or [heads, pairs, axes], as the form stores its frequencies.
+// [pairs] or [heads, pairs, axes], as the form stores its frequencies.
 Extents frequency_shape(const Rotation& form) {
-  Extents shape;
-  if (form.heads > 1 || form.sums_axes) shape.push_back(form.heads);
-  shape.push_back(pairs_of(form));
-  if (form.sums_axes) shape.push_back(form.position_axes);
-  return shape;
+  const auto* const own = std::get_if<HeadWaves>(&form.source);
+  if (own == nullptr) return {pairs_of(form)};
+  return {own->heads, pairs_of(form), form.position_axes};
 }
 
 void check_trained(const Rotation& form) {
-  if (has_table(form) || form.mixture.pairs > 0 || !form.growth.rates.empty() ||
-      !form.float32_angles.factors.empty()) {
-    raise(fmt::format("{}: a table, a mixture, growth and float32 angles have no such gradient", kFrequenciesVerb));
-  }
+  const bool is_exact = is_plain(form) && !has_table(form) && !has_growth(form) && !has_float32_angles(form);
+  if (is_exact || std::holds_alternative<HeadWaves>(form.source)) return;
+  raise(fmt::format("{}: a table, a mixture, growth and float32 angles have no such gradient", kFrequenciesVerb));
 }
 
 double feature_of(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t f) {
@@ -79,7 +76,8 @@ void frequencies_backward(TensorView d_frequencies, const RotatedGradient& gradi
   const std::int64_t pairs = pairs_of(form), in_block = pairs / form.blocks,
                      first = form.first_dim < 0 ? x.features + form.first_dim : form.first_dim;
   const PairPlaces places = placement_of(form.layout, in_block).read;
-  const std::int64_t axes = form.sums_axes ? form.position_axes : 1;
+  const bool sums_axes = std::holds_alternative<HeadWaves>(form.source);
+  const std::int64_t axes = sums_axes ? form.position_axes : 1;
   std::vector<double> sums(form.frequencies.size());
   for (std::int64_t row = 0; row < x.batch * x.sequence; ++row) {
     const std::int64_t b = row / x.sequence, t = row % x.sequence;
@@ -88,10 +86,10 @@ void frequencies_backward(TensorView d_frequencies, const RotatedGradient& gradi
         const std::int64_t a = first + i / in_block * 2 * in_block + i % in_block * places.step;
         const double by_angle = feature_of(x, b, h, t, a) * feature_of(d_x, b, h, t, a + places.apart) -
                                 feature_of(x, b, h, t, a + places.apart) * feature_of(d_x, b, h, t, a);
-        const std::int64_t wave = (form.heads > 1 ? h * pairs : 0) + i;
+        const std::int64_t wave = (heads_of(form) > 1 ? h * pairs : 0) + i;
         for (std::int64_t axis = 0; axis < axes; ++axis) {
           const int driver =
-              form.sums_axes || form.axes.empty() ? static_cast<int>(axis) : form.axes[static_cast<std::size_t>(i)];
+              sums_axes ? static_cast<int>(axis) : static_cast<int>(axis_of(form, static_cast<std::size_t>(i)));
           sums[static_cast<std::size_t>(wave * axes + axis)] +=
               form.sign * static_cast<double>(at.at(b, t, driver)) * by_angle;
         }

@@ -17,35 +17,65 @@ namespace {
 
 using namespace kernels;
 
-// Rotations that differ from head to head, are driven by several axes, or are mixed.
-void check_heads(std::string_view verb, const Rotation& form) {
-  if (form.heads < 1) raise(fmt::format("{}: the form has {} heads", verb, form.heads));
-  if (has_table(form) || !form.growth.rates.empty() || !form.float32_angles.factors.empty()) {
-    raise(fmt::format(
-        "{}: a form that differs from head to head, sums axes or mixes waves cannot have a table, growth or float32 angles",
-        verb));
+// What check_form asks of each kind of source. Each returns the rows that it has for positions.
+RowLimit check_source(std::string_view verb, const Rotation& form, const PairWaves& waves) {
+  const std::int64_t pairs = pairs_of(form);
+  if (form.position_axes < 1 || form.position_axes > 255) {
+    raise(fmt::format("{}: the form has {} position axes", verb, form.position_axes));
   }
-  const auto count = static_cast<std::int64_t>(form.frequencies.size()), pairs = pairs_of(form);
-  const Mixture& mixture = form.mixture;
-  if (mixture.pairs == 0) {
-    const std::int64_t wanted = form.heads * pairs * (form.sums_axes ? form.position_axes : 1);
-    if (!form.axes.empty() || count != wanted) {
-      raise(fmt::format("{}: the form's {} frequencies do not divide among {} heads and {} axes", verb, count,
-                        form.heads, form.sums_axes ? form.position_axes : 1));
+  const auto count_is = [&](std::size_t count, std::string_view what) {
+    if (count == 0 || static_cast<std::int64_t>(count) == pairs) return;
+    raise(fmt::format("{}: the form has {} pairs but {} {}", verb, pairs, count, what));
+  };
+  count_is(waves.axes.size(), "axes");
+  count_is(waves.float32_angles.factors.size(), "float32 factors");
+  count_is(waves.float32_angles.blends.size(), "float32 blends");
+  count_is(waves.growth.rates.size(), "rates of growth");
+  for (const std::uint8_t axis : waves.axes) {
+    if (axis >= form.position_axes) {
+      raise(fmt::format("{}: a pair has axis {} of {}", verb, axis, form.position_axes));
     }
-    return;
   }
-  const std::int64_t weights = form.heads * count * mixture.mixed;
+  return {.is_signed = true};
+}
+
+RowLimit check_source(std::string_view verb, const Rotation& form, const HeadWaves& waves) {
+  const std::int64_t count = std::ssize(form.frequencies);
+  if (count != waves.heads * pairs_of(form) * form.position_axes) {
+    raise(fmt::format("{}: the form's {} frequencies do not divide among {} heads and {} axes", verb, count,
+                      waves.heads, form.position_axes));
+  }
+  return {.is_signed = true};
+}
+
+RowLimit check_source(std::string_view verb, const Rotation& form, const Mixture& mixture) {
+  const std::int64_t count = std::ssize(form.frequencies), weights = mixture.heads * count * mixture.mixed;
   const auto has = [](const std::vector<double>& values, std::int64_t size) { return std::ssize(values) == size; };
   const auto fits = [&](const std::vector<double>& offsets) {
     return offsets.empty() || has(offsets, mixture.pairs);
   };
   const bool is_whole = mixture.mixed >= 0 && mixture.mixed <= mixture.pairs && has(mixture.cosines, weights) &&
                         has(mixture.sines, weights) && fits(mixture.cosine_offsets) && fits(mixture.sine_offsets);
-  if (!is_whole || form.sums_axes || form.position_axes != 1) {
+  if (!is_whole || form.position_axes != 1) {
     raise(fmt::format("{}: the form's mixture must have {} weights for {} heads and {} waves, on one axis", verb,
-                      weights, form.heads, count));
+                      weights, mixture.heads, count));
   }
+  return {.is_signed = true};
+}
+
+RowLimit check_source(std::string_view verb, const Rotation& form, const RotationTable& table) {
+  if (!form.frequencies.empty()) raise(fmt::format("{}: the form has both frequencies and a table", verb));
+  if (form.magnitude != 1) raise(fmt::format("{}: a table holds its own magnitude", verb));
+  const auto& [cosines, sines] = table;
+  constexpr std::string_view kAxes = "2 axes, rows and pairs, or 3, batch, sequence and pairs";
+  check_tensor(verb, "the table of cosines", cosines, 2, 3, kAxes);
+  check_tensor(verb, "the table of sines", sines, 2, 3, kAxes);
+  if (cosines.shape != sines.shape) {
+    raise(fmt::format("{}: the table of cosines has shape {} but that of sines has {}", verb,
+                      to_string(cosines.shape), to_string(sines.shape)));
+  }
+  if (pairs_of(form) < 1) raise(fmt::format("{}: the table has no pairs", verb));
+  return cosines.shape.rank == 2 ? RowLimit{cosines.shape[0], 0} : RowLimit{.is_signed = true};
 }
 
 // Checks the form by itself; returns the rows that its table has for positions, if any.
@@ -63,42 +93,9 @@ RowLimit check_form(std::string_view verb, const Rotation& form) {
   for (const auto& type : {form.precision.table, form.precision.arithmetic}) {
     if (type == DataType::kI64) raise(fmt::format("{}: a rotation cannot be done in i64", verb));
   }
-  const auto count_is = [&](std::size_t count, std::string_view what) {
-    if (count == 0 || static_cast<std::int64_t>(count) == pairs) return;
-    raise(fmt::format("{}: the form has {} pairs but {} {}", verb, pairs, count, what));
-  };
-  if (!is_plain(form)) check_heads(verb, form);
-  if (!has_table(form)) {
-    if (pairs < 1) raise(fmt::format("{}: the form has no frequencies", verb));
-    if (!is_plain(form)) return {.is_signed = true};
-    if (form.position_axes < 1 || form.position_axes > 255) {
-      raise(fmt::format("{}: the form has {} position axes", verb, form.position_axes));
-    }
-    count_is(form.axes.size(), "axes");
-    count_is(form.float32_angles.factors.size(), "float32 factors");
-    count_is(form.float32_angles.blends.size(), "float32 blends");
-    count_is(form.growth.rates.size(), "rates of growth");
-    for (const std::uint8_t axis : form.axes) {
-      if (axis >= form.position_axes) {
-        raise(fmt::format("{}: a pair has axis {} of {}", verb, axis, form.position_axes));
-      }
-    }
-    return {.is_signed = true};
-  }
-  if (!form.frequencies.empty()) raise(fmt::format("{}: the form has both frequencies and a table", verb));
-  if (form.magnitude != 1 || !form.growth.rates.empty()) {
-    raise(fmt::format("{}: a table holds its own magnitude and growth", verb));
-  }
-  const ConstTensorView &cosines = form.table.cosines, &sines = form.table.sines;
-  constexpr std::string_view kAxes = "2 axes, rows and pairs, or 3, batch, sequence and pairs";
-  check_tensor(verb, "the table of cosines", cosines, 2, 3, kAxes);
-  check_tensor(verb, "the table of sines", sines, 2, 3, kAxes);
-  if (cosines.shape != sines.shape) {
-    raise(fmt::format("{}: the table of cosines has shape {} but that of sines has {}", verb,
-                      to_string(cosines.shape), to_string(sines.shape)));
-  }
-  if (pairs < 1) raise(fmt::format("{}: the table has no pairs", verb));
-  return cosines.shape.rank == 2 ? RowLimit{cosines.shape[0], 0} : RowLimit{.is_signed = true};
+  if (heads_of(form) < 1) raise(fmt::format("{}: the form has {} heads", verb, heads_of(form)));
+  if (pairs < 1 && !has_table(form)) raise(fmt::format("{}: the form has no frequencies", verb));
+  return std::visit([&](const auto& source) { return check_source(verb, form, source); }, form.source);
 }
 
 std::int64_t first_feature(std::string_view verb, std::string_view what, const Rotation& form,
@@ -111,23 +108,25 @@ std::int64_t first_feature(std::string_view verb, std::string_view what, const R
 }
 
 void check_own_heads(std::string_view verb, std::string_view what, const Rotation& form, std::int64_t heads) {
-  if (form.heads == 1 || heads == form.heads) return;
+  const std::int64_t own = heads_of(form);
+  if (own == 1 || heads == own) return;
   raise(fmt::format("{}: {} has {} heads, but the form has a separate rotation for each of {}", verb, what, heads,
-                    form.heads));
+                    own));
 }
 
 void check_growth(std::string_view verb, const Rotation& form, const TokenPositions& positions,
                   const Tokens& tokens) {
-  if (form.growth.rates.empty() || tokens.batch * tokens.sequence == 0) return;
-  for (const double rate : form.growth.rates) {
+  if (!has_growth(form) || tokens.batch * tokens.sequence == 0) return;
+  const Growth& growth = pair_waves_of(form).growth;
+  for (const double rate : growth.rates) {
     if (!std::isfinite(rate)) raise(fmt::format("{}: a rate of growth is not finite", verb));
   }
-  const double range = range_of(form.growth);
+  const double range = range_of(growth);
   const auto check = [&](std::int64_t position) {
-    const double distance = std::fabs(static_cast<double>(position - form.growth.centre));
+    const double distance = std::fabs(static_cast<double>(position - growth.centre));
     if (distance <= range) return;
     raise(fmt::format("{}: position {} is too far from the centre {}: growth allows a distance of {}", verb, position,
-                      form.growth.centre, static_cast<std::int64_t>(range)));
+                      growth.centre, static_cast<std::int64_t>(range)));
   };
   if (!positions.has_ids()) {
     check(positions.first);
@@ -157,8 +156,8 @@ RotateJob::Part part_of(std::string_view verb, std::string_view what, const Tens
 
 // A table with a row for each token must have as many rows as tokens.
 void check_own_rows(std::string_view verb, const Rotation& form, const Tokens& x) {
-  const Extents& shape = form.table.cosines.shape;
-  if (!has_table(form) || shape.rank != 3 || (shape[0] == x.batch && shape[1] == x.sequence)) return;
+  const Extents& shape = table_of(form).cosines.shape;
+  if (shape.rank != 3 || (shape[0] == x.batch && shape[1] == x.sequence)) return;
   raise(fmt::format("{}: the table has shape {}, but there are {} sequences of {} tokens", verb, to_string(shape),
                     x.batch, x.sequence));
 }
@@ -185,7 +184,7 @@ void apply(std::string_view verb, RotateJob& job, const Positions& positions, co
   const auto& x = job.parts[0].x;
   const Tokens tokens{x.batch, x.sequence};
   check_own_rows(verb, form, tokens);
-  if (!has_table(form) || form.table.cosines.shape.rank != 3) {
+  if (table_of(form).cosines.shape.rank != 3) {
     job.positions = positions_along(verb, positions, form, tokens, limit);
     check_growth(verb, form, job.positions, tokens);
   }
@@ -199,7 +198,7 @@ void apply_to_one(std::string_view verb, const TensorView& out, const ConstTenso
   const RowLimit limit = check_form(verb, form);
   RotateJob job;
   job.parts[0] = part_of(verb, "x", out, x, form);
-  job.site = site_of(verb, {out, x, form.table.cosines, form.table.sines}, positions, run);
+  job.site = site_of(verb, {out, x, table_of(form).cosines, table_of(form).sines}, positions, run);
   apply(verb, job, positions, form, limit);
 }
 
@@ -265,7 +264,7 @@ std::int64_t first_rotated(std::string_view verb, std::string_view what, const R
 }
 
 void check_no_rows_of_tokens(std::string_view verb, const Rotation& form) {
-  if (!has_table(form) || form.table.cosines.shape.rank != 3) return;
+  if (table_of(form).cosines.shape.rank != 3) return;
   raise(fmt::format("{}: a table with one row per token is not supported; use rotate, then copy_into", verb));
 }
 
@@ -307,12 +306,12 @@ void tabulate(TensorView cosines, TensorView sines, const Positions& positions, 
   constexpr std::string_view verb = "tabulate";
   check_form(verb, form);
   if (has_table(form)) raise("tabulate: the form is a table already");
-  if (form.heads > 1) {
+  if (heads_of(form) > 1) {
     raise(fmt::format("tabulate: the form has a separate rotation for each of {} heads; select one with head_of",
-                      form.heads));
+                      heads_of(form)));
   }
   check_same_shape(verb, cosines, sines);
-  if (form.growth.rates.empty() && late_magnitude(form) == 1.0f && form.mixture.pairs == 0) {
+  if (!has_growth(form) && late_magnitude(form) == 1.0f && !std::holds_alternative<Mixture>(form.source)) {
     tabulate(cosines, positions, columns_of(form, 1), run);
     tabulate(sines, positions, columns_of(form, form.sign < 0 ? 2 : 0), run);
     return;
@@ -323,8 +322,8 @@ void tabulate(TensorView cosines, TensorView sines, const Positions& positions, 
   }
   check_writable(verb, "cosines", cosines);
   check_writable(verb, "sines", sines);
-  form.float32_angles.factors.empty() ? tabulate_by_rotating<double>(cosines, sines, positions, form, run)
-                                      : tabulate_by_rotating<float>(cosines, sines, positions, form, run);
+  has_float32_angles(form) ? tabulate_by_rotating<float>(cosines, sines, positions, form, run)
+                           : tabulate_by_rotating<double>(cosines, sines, positions, form, run);
 }
 
 void rotate(TensorView x, const Positions& positions, const Rotation& form, const Run& run) {
@@ -366,7 +365,7 @@ void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x,
     raise(fmt::format("{}: q has {} sequences of {} tokens but k has {} of {}", verb, q.batch, q.sequence, k.batch,
                       k.sequence));
   }
-  job.site = site_of(verb, {out.q, out.k, x.q, x.k, form.table.cosines, form.table.sines}, positions, run);
+  job.site = site_of(verb, {out.q, out.k, x.q, x.k, table_of(form).cosines, table_of(form).sines}, positions, run);
   apply(verb, job, positions, form, limit);
 }
 
@@ -375,7 +374,7 @@ void rotate_backward(TensorView d_out, const Positions& positions, const Rotatio
 }
 
 void rerotate(TensorView x, const Positions& positions, const Rotation& from, const Rotation& to, const Run& run) {
-  if (from.float32_angles.factors.empty() && to.float32_angles.factors.empty()) {
+  if (!has_float32_angles(from) && !has_float32_angles(to)) {
     apply_to_one("rerotate", x, x, positions, between(from, to), run);
     return;
   }

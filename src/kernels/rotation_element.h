@@ -11,7 +11,7 @@ namespace posenc::kernels {
 /// The factor to apply after cosines and sines are rounded: engines that compute float32 angles round first and then
 /// apply the magnitude, in float32.
 inline float late_magnitude(const Rotation& form) {
-  return form.float32_angles.factors.empty() ? 1.0f : static_cast<float>(form.magnitude);
+  return has_float32_angles(form) ? static_cast<float>(form.magnitude) : 1.0f;
 }
 
 /// The table's type, if it is narrower than the type of the arithmetic.
@@ -34,8 +34,8 @@ template <class W> W rounded_to(DataType type, W value) noexcept {
 }
 
 /// The factor by which a pair has grown at a position.
-inline double growth_at(const Rotation& form, std::size_t pair, std::int64_t position, bool keys) noexcept {
-  const double exponent = form.growth.rates[pair] * static_cast<double>(position - form.growth.centre);
+inline double growth_at(const Growth& growth, std::size_t pair, std::int64_t position, bool keys) noexcept {
+  const double exponent = growth.rates[pair] * static_cast<double>(position - growth.centre);
   return std::exp(keys ? -exponent : exponent);
 }
 
@@ -56,9 +56,8 @@ template <class W> void double_cos_sin(const W* cosines, const W* sines, std::in
 
 /// Cosines and sines of the pairs of one head, from those of the waves of a mixture, [cosines | sines]. `sums` has
 /// room for both of the mixed pairs.
-template <class W> void mix_waves(const Rotation& form, std::int64_t head, const double* waves, W* cosines, W* sines,
-                                  std::vector<double>& sums) noexcept {
-  const Mixture& mixture = form.mixture;
+template <class W> void mix_waves(const Rotation& form, const Mixture& mixture, std::int64_t head,
+                                  const double* waves, W* cosines, W* sines, std::vector<double>& sums) noexcept {
   const auto count = static_cast<std::int64_t>(form.frequencies.size()), mixed = mixture.mixed;
   const auto offset = [](const std::vector<double>& offsets, std::int64_t pair) {
     return offsets.empty() ? 0.0 : offsets[static_cast<std::size_t>(pair)];

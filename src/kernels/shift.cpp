@@ -34,7 +34,7 @@ void set_constant(ConstantRotation& made, const TensorView& x, std::int64_t toke
   if (has_table(form)) raise("shift: a rotation by a table cannot be shifted by a constant");
   if (!is_plain(form))
     raise("shift: rotations that differ from head to head, summed axes and mixtures are not supported");
-  if (!form.float32_angles.factors.empty()) {
+  if (has_float32_angles(form)) {
     raise("shift: float32 angles do not shift by a constant; use rerotate");
   }
   if (by <= -kPositionLimit || by >= kPositionLimit) {
@@ -49,15 +49,13 @@ void set_constant(ConstantRotation& made, const TensorView& x, std::int64_t toke
   }
   // The keys were written with one position for all axes and already include the magnitude; growth goes from p to p +
   // by.
-  Rotation step = for_keys(form);
+  Rotation step = by < 0 ? form : for_keys(form);
   step.magnitude = 1.0;
-  step.axes.clear();
   step.position_axes = 1;
-  step.growth.centre = 0;
-  if (by < 0) {
-    step.sign = -step.sign;
-    for (double& rate : step.growth.rates) rate = -rate;
-  }
+  auto& waves = std::get<PairWaves>(step.source);
+  waves.axes.clear();
+  waves.growth.centre = 0;
+  if (by < 0) step.sign = -step.sign;
   const std::int64_t pairs = pairs_of(step);
   made.cosines.resize(static_cast<std::size_t>(pairs));
   made.sines.resize(static_cast<std::size_t>(pairs));
@@ -83,7 +81,7 @@ void set_constant(ConstantRotation& made, const TensorView& x, std::int64_t toke
     if (is_narrow) return ConstTensorView(made.narrow.data() + offset, DataType::kF32, {tokens, pairs}, {0, 1});
     return ConstTensorView(wide.data(), DataType::kF64, {tokens, pairs}, {0, 1});
   };
-  constant.table = {rows_of(made.cosines, 0), rows_of(made.sines, pairs)};
+  constant.source = RotationTable{rows_of(made.cosines, 0), rows_of(made.sines, pairs)};
 }
 
 }  // namespace

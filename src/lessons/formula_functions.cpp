@@ -84,12 +84,12 @@ double slowdown(const Arguments& a) {
 }
 
 double fade(const Arguments& a) {
-  const Rotation form = a.form<Rotation>(0);
+  const std::vector<double> rates = pair_waves_of(a.form<Rotation>(0)).growth.rates;
   const std::int64_t pair = a.whole(1);
-  if (pair < 0 || pair >= static_cast<std::int64_t>(form.growth.rates.size())) {
+  if (pair < 0 || pair >= std::ssize(rates)) {
     raise("formula: fade needs a pair that grows");
   }
-  return std::exp(form.growth.rates[static_cast<std::size_t>(pair)] * a.number(2));
+  return std::exp(rates[static_cast<std::size_t>(pair)] * a.number(2));
 }
 
 double bucket(const Arguments& a) {

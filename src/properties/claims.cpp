@@ -57,7 +57,7 @@ bool of_lines_that_rise(const Trial& trial) {
 }
 bool without_growth(const Trial& trial) {
   const auto* const rotation = std::get_if<Rotation>(&trial.form);
-  return rotation == nullptr || rotation->growth.rates.empty();
+  return rotation == nullptr || !has_growth(*rotation);
 }
 bool with_exact_angles(const Trial& trial) { return has_exact_angles(trial.form); }
 // Scalings that depend on the sequence length may differ for each length.

@@ -17,7 +17,7 @@ struct CostOfForm {
   TokenCost operator()(const Addition& form) const { return {.operations = form.width, .numbers = form.width}; }
   TokenCost operator()(const Rotation& form) const {
     constexpr std::int64_t kOperationsPerPair = 6, kVectors = 2;
-    const std::int64_t pairs = pairs_of(form), tables = form.growth.rates.empty() ? 1 : kVectors;
+    const std::int64_t pairs = pairs_of(form), tables = has_growth(form) ? kVectors : 1;
     return {.operations = kVectors * kOperationsPerPair * pairs, .numbers = tables * 2 * pairs};
   }
   TokenCost operator()(const Bias& form) const {

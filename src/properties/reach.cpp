@@ -16,10 +16,11 @@ namespace posenc {
 namespace {
 
 std::int64_t reach_of(const Rotation& rotation) noexcept {
-  if (rotation.table.cosines.data != nullptr) return rotation.table.cosines.shape[0];
-  const double range = range_of(rotation.growth);
+  if (has_table(rotation)) return table_of(rotation).cosines.shape[0];
+  const Growth& growth = pair_waves_of(rotation).growth;
+  const double range = range_of(growth);
   if (!(range < 0x1p53)) return kPositionLimit;
-  return std::clamp<std::int64_t>(rotation.growth.centre + static_cast<std::int64_t>(range) + 1, 0, kPositionLimit);
+  return std::clamp<std::int64_t>(growth.centre + static_cast<std::int64_t>(range) + 1, 0, kPositionLimit);
 }
 
 }  // namespace

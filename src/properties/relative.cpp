@@ -79,10 +79,11 @@ double rounding_of_scores(const Trial& trial, const Sample& sample) {
   if (const auto* const rotation = std::get_if<Rotation>(&trial.form)) {
     size = rotation->magnitude * rotation->magnitude * std::fabs(rotation->softmax_factor);
     double steepest = 0, span = 0, furthest = 0;
-    for (const double rate : rotation->growth.rates) steepest = std::max(steepest, std::fabs(rate));
+    const auto& [rates, centre] = pair_waves_of(*rotation).growth;
+    for (const double rate : rates) steepest = std::max(steepest, std::fabs(rate));
     for (const std::int64_t id : sample.ids) {
       span = std::max(span, static_cast<double>(std::abs(id - sample.ids.front())));
-      furthest = std::max(furthest, static_cast<double>(std::abs(id - rotation->growth.centre)));
+      furthest = std::max(furthest, static_cast<double>(std::abs(id - centre)));
     }
     // The exponent of a growth is rounded as well; that error is proportional to the exponent.
     growth = 4 * (steepest * furthest + 2);

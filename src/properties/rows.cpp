@@ -19,10 +19,8 @@ double largest_of(const std::vector<double>& values) {
   return most;
 }
 
-// A bound on cosines and sines of the mixture's first head, with a margin for the rounding of its sums; 1 without a
-// mixture.
+// A bound on cosines and sines of the mixture's first head, with a margin for the rounding of its sums.
 double largest_of(const Mixture& mixture) {
-  if (mixture.pairs == 0) return 1;
   double most = larger(largest_of(mixture.cosine_offsets), largest_of(mixture.sine_offsets));
   for (const auto* const weights : {&mixture.cosines, &mixture.sines}) {
     const auto mixed = static_cast<std::size_t>(mixture.mixed);
@@ -127,7 +125,7 @@ template std::vector<double> rows_at<double>(const Form&, const Positions&, std:
 std::vector<WavePair> wave_pairs_of(const Form& form) {
   std::vector<WavePair> pairs;
   if (const auto* const rotation = std::get_if<Rotation>(&form)) {
-    if (has_table(*rotation) || !rotation->growth.rates.empty() || rotation->mixture.pairs > 0) return {};
+    if (has_table(*rotation) || has_growth(*rotation) || std::holds_alternative<Mixture>(rotation->source)) return {};
     const auto count = static_cast<std::size_t>(pairs_of(*rotation));
     for (std::size_t i = 0; i < count; ++i) pairs.push_back({count + i, i});
     return pairs;
@@ -158,7 +156,8 @@ double signed_amplitude(const Form& form, const std::vector<WavePair>& pairs) {
 
 double amplitude_of(const Form& form, std::int64_t length) {
   if (const auto* const rotation = std::get_if<Rotation>(&form)) {
-    return std::fabs(rotation->magnitude) * largest_of(rotation->mixture);
+    const auto* const mixture = std::get_if<Mixture>(&rotation->source);
+    return std::fabs(rotation->magnitude) * (mixture == nullptr ? 1 : largest_of(*mixture));
   }
   const auto* const addition = std::get_if<Addition>(&form);
   if (addition == nullptr) return 0;
@@ -186,7 +185,7 @@ double fastest_wave(const Form& form) noexcept {
 bool has_exact_angles(const Form& form) noexcept {
   if (const Waves* const waves = waves_of(form)) return waves->float32_angles.factors.empty();
   const auto* const rotation = std::get_if<Rotation>(&form);
-  return rotation == nullptr || rotation->float32_angles.factors.empty();
+  return rotation == nullptr || !has_float32_angles(*rotation);
 }
 
 double larger(double most, double value) noexcept { return value <= most || std::isnan(most) ? most : value; }

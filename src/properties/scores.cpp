@@ -82,7 +82,7 @@ std::vector<double> position_query_for(const Form& form, const QueryAndKey& cont
 }  // namespace
 
 std::int64_t heads_of(const Form& form) noexcept {
-  if (const auto* const rotation = std::get_if<Rotation>(&form)) return rotation->heads;
+  if (const auto* const rotation = std::get_if<Rotation>(&form)) return posenc::heads_of(*rotation);
   const auto* const bias = std::get_if<Bias>(&form);
   return bias == nullptr ? 1 : std::max<std::int64_t>(bias->heads, 1);
 }

@@ -71,7 +71,8 @@ Rotation prepare(const Fope& s, const PrepareOptions& options) {
     raise(
         fmt::format("fope: {} heads, {} waves and {} pairs have more than 2^24 coefficients", s.heads, waves, mixed));
   }
-  Mixture& mixture = rotation.mixture;
+  Mixture mixture;
+  mixture.heads = s.heads;
   mixture.pairs = s.dims / 2;
   mixture.mixed = mixed;
   if (options.weights.data == nullptr) {
@@ -87,7 +88,7 @@ Rotation prepare(const Fope& s, const PrepareOptions& options) {
   mixture.cosine_offsets.assign(static_cast<std::size_t>(mixture.pairs), 1.0);
   std::fill_n(mixture.cosine_offsets.begin(), mixed, 0.0);
   mixture.sine_offsets = mixture.cosine_offsets;
-  rotation.heads = s.heads;
+  rotation.source = std::move(mixture);
   rotation.layout = s.layout;
   rotation.precision = options.precision;
   return rotation;

@@ -25,6 +25,7 @@ Rotation prepare(const PatchRope& s, const PrepareOptions& options) {
   const std::int64_t pairs = s.dims / (2 * axes);
   const std::vector<Real> turns = numerics::geometric_roots(s.base, pairs, pairs);
   Rotation rotation;
+  PairWaves waves;
   rotation.layout = s.layout;
   rotation.position_axes = static_cast<int>(axes);
   rotation.precision = options.precision;
@@ -33,9 +34,10 @@ Rotation prepare(const PatchRope& s, const PrepareOptions& options) {
       // before whole turns are dropped: frequency 1 is a whole turn for c = 1, but not for 1/N
       const Real radians = numerics::two_pi() * turn / s.patches[static_cast<std::size_t>(axis)];
       rotation.frequencies.push_back(numerics::frequency_from(radians));
-      if (axes > 1) rotation.axes.push_back(static_cast<std::uint8_t>(axis));
+      if (axes > 1) waves.axes.push_back(static_cast<std::uint8_t>(axis));
     }
   }
+  rotation.source = std::move(waves);
   return rotation;
 }
 

@@ -167,7 +167,8 @@ Rotation prepare(const Rope& s, const PrepareOptions& options) {
   rotation.magnitude = first.magnitude;
   rotation.softmax_factor = first.softmax_factor;
   rotation.precision = options.precision;
-  rotation.growth.centre = first.growth.centre;
+  PairWaves waves;
+  waves.growth.centre = first.growth.centre;
   for (const PairSource& source : sources) {
     const auto& spectrum = spectra[static_cast<std::size_t>(source.spectrum)];
     const auto at = static_cast<std::size_t>(source.frequency);
@@ -177,19 +178,20 @@ Rotation prepare(const Rope& s, const PrepareOptions& options) {
     rotation.frequencies.push_back(numerics::frequency_from(schemes::over(spectrum.frequencies[at], denominator)));
     if (!spectrum.growth.rates.empty()) {
       if (denominator != 1) raise("rope: xpos counts from a whole position, so positions cannot be fractions");
-      rotation.growth.rates.push_back(spectrum.growth.rates[at]);
+      waves.growth.rates.push_back(spectrum.growth.rates[at]);
     }
-    if (rotation.position_axes > 1) rotation.axes.push_back(static_cast<std::uint8_t>(source.axis));
+    if (rotation.position_axes > 1) waves.axes.push_back(static_cast<std::uint8_t>(source.axis));
   }
   if (options.numerics == Numerics::kHfF32) {
     const auto narrow = scaled_spectra<float>(s, options.length);
     for (const PairSource& source : sources) {
-      rotation.float32_angles.factors.push_back(
+      waves.float32_angles.factors.push_back(
           narrow[static_cast<std::size_t>(source.spectrum)].frequencies[static_cast<std::size_t>(source.frequency)]);
     }
   } else if (options.numerics == Numerics::kGgmlF32) {
-    rotation.float32_angles = ggml_angles(s, first, sources);
+    waves.float32_angles = ggml_angles(s, first, sources);
   }
+  rotation.source = std::move(waves);
   return rotation;
 }
 

@@ -91,8 +91,7 @@ Rotation prepare(const RopeMixed& s, const PrepareOptions& options) {
   const std::int64_t denominators[] = {schemes::denominator_of(RopeMixed::name, options, 0, 2),
                                        schemes::denominator_of(RopeMixed::name, options, 1, 2)};
   Rotation rotation;
-  rotation.heads = s.heads;
-  rotation.sums_axes = true;
+  rotation.source = HeadWaves{s.heads};
   rotation.position_axes = 2;
   rotation.layout = s.layout;
   rotation.precision = options.precision;

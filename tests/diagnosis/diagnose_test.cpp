@@ -223,8 +223,8 @@ TEST(Diagnose, NamesClassicBugs) {
     tabulate(view(cosines.data(), {32, 64}), view(sines.data(), {32, 64}), {}, form);
     tensors.after = tensors.before;
     rotate(view(tensors.after.data(), tensors.shape), {},
-           Rotation{.table = {view(std::as_const(sines).data(), {32, 64}),
-                              view(std::as_const(cosines).data(), {32, 64})}});
+           Rotation{.source = RotationTable{view(std::as_const(sines).data(), {32, 64}),
+                                            view(std::as_const(cosines).data(), {32, 64})}});
     const Diagnosis found = diagnosed(tensors);
     ASSERT_TRUE(found.best) << shown(found);
     EXPECT_TRUE(found.best->is_swapped) << shown(found);
@@ -233,7 +233,7 @@ TEST(Diagnose, NamesClassicBugs) {
   {  // 10: frequencies in bf16
     Made tensors = made(Rope{.dims = 128}, how);
     Rotation form = prepare(Rope{.dims = 128}, {.numerics = Numerics::kHfF32});
-    for (float& factor : form.float32_angles.factors) {
+    for (float& factor : std::get<PairWaves>(form.source).float32_angles.factors) {
       factor = std::bit_cast<float>(static_cast<std::uint32_t>(as_bf16({factor})[0].bits) << 16);
     }
     tensors.after = tensors.before;

@@ -79,7 +79,7 @@ inline Typed ported(const Port& port, const Typed& before, const std::vector<std
     const std::vector<double> x = y;
     for (std::int64_t row = 0; row < heads * tokens; ++row) {
       const auto phi = [&](std::int64_t pair) {
-        const std::size_t axis = form.axes.empty() ? 0 : form.axes[static_cast<std::size_t>(pair)];
+        const std::size_t axis = axis_of(form, static_cast<std::size_t>(pair));
         const std::int64_t p =
             positions[axis * static_cast<std::size_t>(tokens) + static_cast<std::size_t>(row % tokens)];
         const double omega = port.frequency(radians_of(form.frequencies[static_cast<std::size_t>(pair)]));

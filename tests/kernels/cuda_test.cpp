@@ -145,9 +145,9 @@ TEST(Cuda, RotatesByTablesLikeTheCpu) {
     const cuda::Memory gpu_x = cuda::memory_of(x);
     Rotation form, gpu_form;
     form.layout = gpu_form.layout = layout;
-    form.table = {view(cosines.data(), {tokens, dims / 2}), view(sines.data(), {tokens, dims / 2})};
-    gpu_form.table = {on_gpu(gpu_cosines, DataType::kF32, {tokens, dims / 2}),
-                      on_gpu(gpu_sines, DataType::kF32, {tokens, dims / 2})};
+    form.source = RotationTable{view(cosines.data(), {tokens, dims / 2}), view(sines.data(), {tokens, dims / 2})};
+    gpu_form.source = RotationTable{on_gpu(gpu_cosines, DataType::kF32, {tokens, dims / 2}),
+                                    on_gpu(gpu_sines, DataType::kF32, {tokens, dims / 2})};
     rotate(swap_axes(view(x.data(), {tokens, heads, dims}), 0, 1), {}, form);
     rotate(swap_axes(on_gpu(gpu_x, DataType::kBF16, {tokens, heads, dims}), 0, 1), {}, gpu_form);
     synchronize();
@@ -367,8 +367,10 @@ TEST(Cuda, TensorsOfTheHostWithTables) {
              sines = random_gpu_values<float>(batch * tokens * pairs, 63),
              learned = random_gpu_values<float>(2 * tokens * 1024, 64);
   Rotation by_position, by_token;
-  by_position.table = {view(cosines.data(), {batch * tokens, pairs}), view(sines.data(), {batch * tokens, pairs})};
-  by_token.table = {view(cosines.data(), {batch, tokens, pairs}), view(sines.data(), {batch, tokens, pairs})};
+  by_position.source =
+      RotationTable{view(cosines.data(), {batch * tokens, pairs}), view(sines.data(), {batch * tokens, pairs})};
+  by_token.source =
+      RotationTable{view(cosines.data(), {batch, tokens, pairs}), view(sines.data(), {batch, tokens, pairs})};
   const Addition addition{1024, Rows{view(learned.data(), {2 * tokens, 1024}), 2}};
   std::vector<std::vector<float>> made;
   for (const char* backend : {"cpu", "cuda"}) {

@@ -29,10 +29,11 @@ std::pair<std::vector<double>, std::vector<double>> waves_at_tokens(const Rotati
 Rotation differences(bool of_cosines) {
   Rotation form = prepare(Rope{.dims = 2});
   const auto [cosines, sines] = waves_at_tokens(form);
-  form.mixture = {.pairs = kPairs, .mixed = kPairs};
-  form.mixture.cosines.assign(kPairs, -1.0);
-  form.mixture.sines.assign(kPairs, -1.0);
-  (of_cosines ? form.mixture.cosine_offsets : form.mixture.sine_offsets) = of_cosines ? cosines : sines;
+  Mixture mixture{.pairs = kPairs, .mixed = kPairs};
+  mixture.cosines.assign(kPairs, -1.0);
+  mixture.sines.assign(kPairs, -1.0);
+  (of_cosines ? mixture.cosine_offsets : mixture.sine_offsets) = of_cosines ? cosines : sines;
+  form.source = mixture;
   return form;
 }
 

@@ -49,7 +49,7 @@ TEST(Pool, EveryVerbRunsOnIt) {
       {"tabulate of a rotation with growth",
        [&](auto& out, const posenc::Run& run) {
          Rotation grown = rope;
-         grown.growth.rates.assign(kFeatures / 2, 1e-5);
+         std::get<PairWaves>(grown.source).growth.rates.assign(kFeatures / 2, 1e-5);
          const auto half = static_cast<std::ptrdiff_t>(out.size() / 2);
          const Extents rows = {kHeads * kTokens, kFeatures / 2};
          tabulate(view(out.data(), rows), view(out.data() + half, rows), {}, grown, run);

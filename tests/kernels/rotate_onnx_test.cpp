@@ -45,7 +45,7 @@ TEST(RotateOnnx, EveryNodeTestIsMetWithinOneMillionth) {
     const NpyArray cosines = load(test, "cos_cache"), sines = load(test, "sin_cache"),
                    want = load(test, "expected_output");
     ASSERT_EQ(cosines.shape.back(0), test.rotary_dims / 2);
-    const Rotation form{.layout = test.layout, .table = {cosines.view(), sines.view()}};
+    const Rotation form{.layout = test.layout, .source = RotationTable{cosines.view(), sines.view()}};
     std::vector<std::int64_t> ids;
     if (test.has_ids) {
       const NpyArray positions = load(test, "position_ids");

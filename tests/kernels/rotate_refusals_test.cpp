@@ -104,7 +104,7 @@ TEST(RotateRefuses, WhatDoesNotFit) {
   };
   const std::vector<std::int64_t> three = {0, 1, 2}, far = {0, 1, 2, std::int64_t{1} << 53};
   const auto table = [&](const Extents& cosines, const Extents& sines) {
-    return Rotation{.table = {view(more.data(), cosines), view(more.data(), sines)}};
+    return Rotation{.source = RotationTable{view(more.data(), cosines), view(more.data(), sines)}};
   };
   expect_refusals({
       {rotating({}, prepare(Rope{.dims = 10})), "rotate: x has 8 features, but the form rotates 10 from feature 0"},
@@ -128,16 +128,16 @@ TEST(RotateRefuses, WhatDoesNotFit) {
       {rotating({}, with([](Rotation& r) { r.blocks = 3; })),
        "rotate: the form's 4 pairs do not divide into 3 blocks"},
       {rotating({}, with([](Rotation& r) {
-                  r.axes = {0, 0};
+                  std::get<PairWaves>(r.source).axes = {0, 0};
                 })),
        "rotate: the form has 4 pairs but 2 axes"},
       {rotating({}, with([](Rotation& r) {
-                  r.axes = {0, 0, 1, 0};
+                  std::get<PairWaves>(r.source).axes = {0, 0, 1, 0};
                 })),
        "rotate: a pair has axis 1 of 1"},
       {rotating({}, with([](Rotation& r) { r.precision.table = DataType::kI64; })),
        "rotate: a rotation cannot be done in i64"},
-      {rotating({}, with([](Rotation& r) { r.float32_angles.factors = {1.0f}; })),
+      {rotating({}, with([](Rotation& r) { std::get<PairWaves>(r.source).float32_angles.factors = {1.0f}; })),
        "rotate: the form has 4 pairs but 1 float32 factors"},
       {rotating({.first = 100'000}, prepare(Rope{.dims = 8, .scaling = XposScaling{}})),
        "rotate: position 100000 is too far from the centre 0: growth allows a distance of 32695"},

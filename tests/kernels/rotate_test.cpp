@@ -111,9 +111,10 @@ struct CaseData {
       return prepare(rope, options);
     };
     Rotation by_position, by_token;
-    by_position.table = {view(narrow_cosines.data(), {200, pairs}), view(narrow_sines.data(), {200, pairs})};
-    by_token.table = {view(cosines.data(), {kBatch, kSequence, pairs}),
-                      view(sines.data(), {kBatch, kSequence, pairs})};
+    by_position.source =
+        RotationTable{view(narrow_cosines.data(), {200, pairs}), view(narrow_sines.data(), {200, pairs})};
+    by_token.source = RotationTable{view(cosines.data(), {kBatch, kSequence, pairs}),
+                                    view(sines.data(), {kBatch, kSequence, pairs})};
     Rotation backwards = by_token;
     backwards.sign = -1;
     backwards.precision.table = DataType::kBF16;
@@ -203,7 +204,7 @@ template <class T, class Out> void expect_bytes_of_the_reference(Order order) {
         const auto want = run(false);
         for_each_engine([&] {
           // e^x is the host's: on a GPU, growth keeps to the promised error, and only f32 and less keep to the bytes.
-          if (backend() == "cuda" && !form.growth.rates.empty() && sizeof(T) == sizeof(double)) {
+          if (backend() == "cuda" && has_growth(form) && sizeof(T) == sizeof(double)) {
             expect_near(run(false).first, want.first);
             expect_near(run(std::is_same_v<T, Out>).second, want.second);
             return;
@@ -243,8 +244,8 @@ template <class T> void expect_every_value_as_in_the_reference(float cosine, flo
   ASSERT_EQ(x.size(), 65536u);
   for (std::size_t i = 0; i < x.size(); ++i) x[i].bits = static_cast<std::uint16_t>(i * 40503 + i / 64);
   for (const PairLayout layout : kLayouts) {
-    Rotation form{
-        .table = {view(cosines.data(), {tokens, features / 2}), view(sines.data(), {tokens, features / 2})}};
+    Rotation form{.source = RotationTable{view(cosines.data(), {tokens, features / 2}),
+                                          view(sines.data(), {tokens, features / 2})}};
     form.layout = layout;
     const auto rotated = [&](std::int64_t together) {
       auto y = x;

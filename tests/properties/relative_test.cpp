@@ -156,7 +156,7 @@ TEST(Relative, ARotationThatIsOffIsSeen) {
     }
   }
   Rotation rotation;
-  rotation.table = {view(cosines.data(), {kRows, kPairs}), view(sines.data(), {kRows, kPairs})};
+  rotation.source = RotationTable{view(cosines.data(), {kRows, kPairs}), view(sines.data(), {kRows, kPairs})};
   EXPECT_EQ(measure(Property::kRelative, make_trial(rotation)).outcome, Outcome::kHolds);
   for (std::int64_t i = 0; i < kPairs; ++i) {
     const auto last = static_cast<std::size_t>((kRows - 1) * kPairs + i),

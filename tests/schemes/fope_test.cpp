@@ -217,7 +217,7 @@ TEST(Fope, SaysWhatIsWrong) {
   EXPECT_EQ(refusal([&] { between(form, form); }), "rerotate: a mixture of waves has no angles");
   std::vector<float> x(16);
   Rotation broken = form;
-  broken.mixture.cosines.pop_back();
+  std::get<Mixture>(broken.source).cosines.pop_back();
   EXPECT_EQ(refusal([&] {
               rotate(view(x.data(), {2, 1, 8}), {}, broken);
             }),

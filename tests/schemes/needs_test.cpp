@@ -149,7 +149,7 @@ TEST(Forms, AxesOfEveryKind) {
   EXPECT_EQ(position_axes_of(swin), 2);
   Rotation ready;
   ready.position_axes = 3;
-  ready.table.cosines = ready.table.sines = view(weights.data(), {15, 4});
+  ready.source = RotationTable{view(weights.data(), {15, 4}), view(weights.data(), {15, 4})};
   EXPECT_TRUE(has_table(ready));
   EXPECT_EQ(position_axes_of(ready), 1) << "a table is read by one number";
 }

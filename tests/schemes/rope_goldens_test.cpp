@@ -85,7 +85,7 @@ double golden_wave(const GoldenCase& one, const std::string& which, std::int64_t
 Rotation with_golden_frequencies(const GoldenCase& one) {
   Rotation form = prepare(one.rope(), {.length = one.prepare.length, .numerics = Numerics::kHfF32});
   const auto found = one.values.find("inv_freq");
-  if (found != one.values.end()) form.float32_angles.factors = found->second;
+  if (found != one.values.end()) std::get<PairWaves>(form.source).float32_angles.factors = found->second;
   return form;
 }
 
@@ -169,8 +169,8 @@ TEST(RopeGoldens, TheirTableGivesTheirBytes) {
     const std::int64_t columns = one.shapes.at("cos").back(0), step = one.name == "cohere-interleaved" ? 2 : 1;
     const Extents shape = {1, tokens, pairs}, strides = {0, columns, step};
     const Rotation form{.layout = one.rope().layout,
-                        .table = {{one.values.at("cos").data(), DataType::kF32, shape, strides},
-                                  {one.values.at("sin").data(), DataType::kF32, shape, strides}}};
+                        .source = RotationTable{{one.values.at("cos").data(), DataType::kF32, shape, strides},
+                                                {one.values.at("sin").data(), DataType::kF32, shape, strides}}};
     tests::for_each_engine([&] {
       for (const std::string name : {"q", "k", "x"}) {
         if (!one.values.contains(name)) continue;
@@ -193,8 +193,8 @@ TEST(RopeGoldens, OurFloat32FrequenciesAreTheirsButWhereTorchIsOff) {
   for (const GoldenCase& one : golden_cases()) {
     if (!one.values.contains("inv_freq")) continue;
     const std::vector<float>& want = one.values.at("inv_freq");
-    const auto got =
-        prepare(one.rope(), {.length = one.prepare.length, .numerics = Numerics::kHfF32}).float32_angles.factors;
+    const auto got = pair_waves_of(prepare(one.rope(), {.length = one.prepare.length, .numerics = Numerics::kHfF32}))
+                         .float32_angles.factors;
     ASSERT_EQ(got.size(), want.size()) << one.name;
     const auto known = kTorchPowIsOff.find(one.name);
     for (std::size_t i = 0; i < want.size(); ++i) {
@@ -256,7 +256,7 @@ TEST(RopeFrequencies, AreThoseOfTransformersForEveryScaling) {
     ASSERT_EQ(form.frequencies.size(), want.size());
     for (std::size_t i = 0; i < want.size(); ++i) {
       const double value = number(want[i]), exact = radians_of(form.frequencies[i]);
-      const auto narrow = static_cast<double>(form.float32_angles.factors[i]);
+      const auto narrow = static_cast<double>(pair_waves_of(form).float32_angles.factors[i]);
       // Half a unit of the last digit they print; or what float32 arithmetic may lose on the way, 5 ulp.
       const double room = printed == "5 digits" ? 5e-5 * value : printed == "4 decimals" ? 5e-5 : 0;
       EXPECT_NEAR(exact, value, std::max(room, 6e-7 * value)) << i;

@@ -219,7 +219,7 @@ TEST(RopeMixed, GradientsByFiniteDifferences) {
 TEST(RopeMixed, FrequenciesOfRope) {
   Rotation form;
   std::vector<double> frequencies = {0.3, -0.7};
-  form.axes = {0, 1};
+  form.source = PairWaves{.axes = {0, 1}};
   form.position_axes = 2;
   const std::vector<std::int64_t> ids = {3, -1, 4, 2, 0, 5};
   std::vector<double> x = wavy(2 * 3 * 4, 0.4);

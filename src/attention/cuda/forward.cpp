@@ -38,7 +38,7 @@ bool rotates_inside(const Rotation& form, const AttentionJob& job) {
   const TokenPositions &queries = job.places.queries, &keys = job.places.keys;
   return job.q.features <= 128 && !has_table(form) && 2 * pairs_of(form) == job.q.features && form.first_dim == 0 &&
          form.blocks == 1 && (form.layout == PairLayout::kHalves || form.layout == PairLayout::kInterleaved) &&
-         form.growth.rates.empty() && form.float32_angles.factors.empty() &&
+         !has_growth(form) && !has_float32_angles(form) &&
          kernels::arithmetic_type(form, job.q.type) == DataType::kF32 &&
          kernels::table_type(form, DataType::kF32) == DataType::kF32 && !queries.has_ids() && !keys.has_ids() &&
          queries.first == keys.first && job.q.sequence == job.k.sequence;  // packed sequences have ids

@@ -200,8 +200,8 @@ bool can_rotate_on_load(const AttentionBackend& backend, const Rotation& form, b
   const bool has_few_queries = job.q.sequence >= kSomeQueries && job.q.sequence < kManyQueries;
   if (is_rounded && size_of(job.k.type) == 2 && has_few_queries && job.group >= kManyHeads) return false;
   return backend.rotates_on_load && job.v.type != DataType::kF64 && job.weights.data == nullptr &&
-         form.precision.arithmetic.value_or(DataType::kF32) == DataType::kF32 && form.table.cosines.shape.rank != 3 &&
-         is_plain(form);
+         form.precision.arithmetic.value_or(DataType::kF32) == DataType::kF32 &&
+         table_of(form).cosines.shape.rank != 3 && is_plain(form);
 }
 
 // Ids are compared by value: that is cheap compared to computing angles, and callers may pass two copies of a list.
@@ -238,8 +238,7 @@ void plan_rotation(const AttentionCall& call, const ConstTensorView& q, Plan& pl
                                    forms.query_pairs, plan.q_cos_sin);
   job.q_rotation.is_rounded = is_rounded;
   if (!with_keys) return;
-  if (is_same(job.places.queries, job.places.keys) && rotation.growth.rates.empty() &&
-      job.q.sequence == job.k.sequence) {
+  if (is_same(job.places.queries, job.places.keys) && !has_growth(rotation) && job.q.sequence == job.k.sequence) {
     job.k_rotation = job.q_rotation;
   } else {
     std::int64_t tokens = job.k.sequence;

@@ -40,15 +40,15 @@ template <class W> class CosSinMaker {
   };
 
   CosSinMaker(const RotateJob& job, bool keys)
-      : job_(job), form_(*job.form), keys_(keys), waves_(kept_waves_of(form_)) {
+      : job_(job), form_(*job.form), table_(table_of(form_)), keys_(keys), waves_(kept_waves_of(form_)) {
     pairs_ = pairs_of(form_);
-    heads_ = form_.heads;
+    heads_ = heads_of(form_);
     doubled_ = wants_doubled(placement_of(form_.layout, pairs_));
     stride_ = heads_ * 2 * pairs_;
     is_ready_ = has_plain_rows() && (!job.positions.has_ids() || job.parts[0].x.sequence == 1);
-    if (form_.mixture.pairs > 0) {
-      mixed_rows_.emplace(form_, waves_, job.positions, job.parts[0].x.batch * job.parts[0].x.sequence);
-    } else if (!waves_.waves.empty() && form_.growth.rates.empty()) {
+    if (const auto* const mixture = std::get_if<Mixture>(&form_.source)) {
+      mixed_rows_.emplace(form_, *mixture, waves_, job.positions, job.parts[0].x.batch * job.parts[0].x.sequence);
+    } else if (!waves_.waves.empty() && !has_growth(form_)) {
       wave_rows_.emplace(waves_, job.positions, job.parts[0].x.sequence);
       stride_ = wave_rows_->padded();
     }
@@ -136,7 +136,7 @@ template <class W> class CosSinMaker {
   }
   // Whether the caller's own tables have rows in the required form.
   bool has_plain_rows() const {
-    const ConstTensorView &cosines = form_.table.cosines, &sines = form_.table.sines;
+    const auto& [cosines, sines] = table_;
     // Rounding to bf16 by additions relies on NaNs without payload, which fill_row ensures.
     const bool any_nan_will_do = job_.parts[0].x.type != DataType::kBF16 || machine_rounds_to_bf16();
     return has_table(form_) && any_nan_will_do && form_.sign > 0 &&
@@ -144,11 +144,11 @@ template <class W> class CosSinMaker {
            sines.type == cosines.type && cosines.strides == sines.strides && cosines.strides.back(0) == 1;
   }
   CosSinRows<W> ready_row(std::int64_t b, std::int64_t t) const {
-    const Extents& strides = form_.table.cosines.strides;
+    const Extents& strides = table_.cosines.strides;
     const std::int64_t start =
         strides.rank == 2 ? job_.positions.at(b, t) * strides[0] : b * strides[0] + t * strides[1];
-    return {static_cast<const W*>(form_.table.cosines.data) + start,
-            static_cast<const W*>(form_.table.sines.data) + start, strides.back(1)};
+    return {static_cast<const W*>(table_.cosines.data) + start, static_cast<const W*>(table_.sines.data) + start,
+            strides.back(1)};
   }
   void copy_row(W* row, const CosSinRows<W>& from) const {
     std::copy_n(from.cosines, pairs_, row);
@@ -160,14 +160,14 @@ template <class W> class CosSinMaker {
       W &cosine = row[pair], &sine = row[pairs_ + pair];
       const auto i = static_cast<std::size_t>(pair);
       if (waves_.waves.empty()) {
-        cosine = rounded_to(data_type_of<W>(), table_entry<W>(form_.table.cosines, job_.positions, b, t, pair));
-        sine = rounded_to(data_type_of<W>(), table_entry<W>(form_.table.sines, job_.positions, b, t, pair));
+        cosine = rounded_to(data_type_of<W>(), table_entry<W>(table_.cosines, job_.positions, b, t, pair));
+        sine = rounded_to(data_type_of<W>(), table_entry<W>(table_.sines, job_.positions, b, t, pair));
         if (form_.sign < 0) sine = -sine;
         continue;
       }
       const numerics::Angle angle = angle_of(waves_, i, job_.positions, b, t);
       const std::int64_t position = job_.positions.at(b, t, waves_.waves[i].axis);
-      const double length = form_.magnitude * growth_at(form_, i, position, keys_);
+      const double length = form_.magnitude * growth_at(pair_waves_of(form_).growth, i, position, keys_);
       const auto unit = numerics::sine_cosine(numerics::reduce(angle));
       cosine = static_cast<W>(length * unit.cosine);
       sine = static_cast<W>(length * form_.sign * unit.sine);
@@ -176,6 +176,7 @@ template <class W> class CosSinMaker {
 
   const RotateJob& job_;
   const Rotation& form_;
+  const RotationTable& table_;
   const bool keys_;
   bool doubled_ = false;
   bool is_ready_ =

@@ -20,14 +20,15 @@ template <class W> class MixedRows {
     std::vector<double> sums;     // of mix_waves
   };
 
-  MixedRows(const Rotation& form, const Waves& waves, const TokenPositions& positions, std::int64_t tokens)
-      : form_(form), waves_(waves), positions_(positions), exact_(waves, positions, tokens) {
+  MixedRows(const Rotation& form, const Mixture& mixture, const Waves& waves, const TokenPositions& positions,
+            std::int64_t tokens)
+      : form_(form), mixture_(mixture), waves_(waves), positions_(positions), exact_(waves, positions, tokens) {
     constexpr std::int64_t kFewest = 8;  // finding the bounds takes as long as mixing the waves of one token
     if (std::is_same_v<W, float> && tokens >= kFewest) find_bounds();
   }
   void resize(Scratch& scratch) const {
     scratch.waves.resize(waves_.columns.size());
-    scratch.sums.resize(static_cast<std::size_t>(2 * form_.mixture.pairs));
+    scratch.sums.resize(static_cast<std::size_t>(2 * mixture_.pairs));
   }
 
   /// The row of a token: [cosines | sines] for each head.
@@ -51,8 +52,7 @@ template <class W> class MixedRows {
   // 1.25 · 2^-52 at most, which changes the sum by as much of A. Its roundings add 2^-53 of A for the products and for
   // each of n additions, once in either sum. Together that is less than (n + 3) · 2^-52 · A; underflow is far below float32.
   void find_bounds() {
-    const Mixture& mixture = form_.mixture;
-    const auto count = static_cast<std::int64_t>(waves_.waves.size()), mixed = mixture.mixed;
+    const auto count = static_cast<std::int64_t>(waves_.waves.size()), mixed = mixture_.mixed;
     const auto add_bounds = [&](std::int64_t h, const std::vector<double>& weights,
                                 const std::vector<double>& offsets) {
       const std::size_t first = bounds_.size();
@@ -66,24 +66,24 @@ template <class W> class MixedRows {
       }
       for (std::int64_t j = 0; j < mixed; ++j) sums[j] *= static_cast<double>(count + 4) * 0x1p-52;
     };
-    bounds_.reserve(static_cast<std::size_t>(form_.heads * 2 * mixed));
-    for (std::int64_t h = 0; h < form_.heads; ++h) {
-      add_bounds(h, mixture.cosines, mixture.cosine_offsets);
-      add_bounds(h, mixture.sines, mixture.sine_offsets);
+    bounds_.reserve(static_cast<std::size_t>(mixture_.heads * 2 * mixed));
+    for (std::int64_t h = 0; h < mixture_.heads; ++h) {
+      add_bounds(h, mixture_.cosines, mixture_.cosine_offsets);
+      add_bounds(h, mixture_.sines, mixture_.sine_offsets);
     }
   }
 
   // Returns false if a value could be another one within the bounds. Rounding is monotone: if both ends of an interval
   // have the same result, every sum in between has it.
   bool mix(W* row, Scratch& scratch) const {
-    const std::int64_t pairs = form_.mixture.pairs, count = bounds_.empty() ? 0 : 2 * form_.mixture.mixed;
+    const std::int64_t pairs = mixture_.pairs, count = bounds_.empty() ? 0 : 2 * mixture_.mixed;
     const auto bits = [factor = form_.magnitude](double sum) {
       return std::bit_cast<std::uint32_t>(static_cast<float>(factor * sum));
     };
     std::uint32_t differs = 0;
-    for (std::int64_t h = 0; h < form_.heads; ++h) {
+    for (std::int64_t h = 0; h < mixture_.heads; ++h) {
       W* const cosines = row + h * 2 * pairs;
-      mix_waves(form_, h, scratch.waves.data(), cosines, cosines + pairs, scratch.sums);
+      mix_waves(form_, mixture_, h, scratch.waves.data(), cosines, cosines + pairs, scratch.sums);
       const double *const sums = scratch.sums.data(), *const bounds = bounds_.data() + h * count;
       for (std::int64_t j = 0; j < count; ++j) differs |= bits(sums[j] - bounds[j]) ^ bits(sums[j] + bounds[j]);
     }
@@ -91,6 +91,7 @@ template <class W> class MixedRows {
   }
 
   const Rotation& form_;
+  const Mixture& mixture_;
   const Waves& waves_;
   const TokenPositions& positions_;
   DoubleRows exact_;

@@ -219,7 +219,7 @@ Outcome rotate(const RotateJob& job) {
     return arithmetic_type(*job.form, job.parts[static_cast<std::size_t>(p)].x.type) == DataType::kF64;
   };
   // Queries and keys are rotated together, unless they use different types or different growth.
-  const bool together = job.count == 1 || (job.form->growth.rates.empty() && is_wide(0) == is_wide(1));
+  const bool together = job.count == 1 || (!has_growth(*job.form) && is_wide(0) == is_wide(1));
   Outcome outcome;
   for (int begin = 0; begin < job.count;) {
     const int end = together ? job.count : begin + 1;

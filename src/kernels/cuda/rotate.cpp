@@ -134,16 +134,17 @@ RotateParams rotation_params(Call& call, const Rotation& form, const TokenPositi
   check_plain(form);
   RotateParams p{};
   p.positions = call.positions(positions);
-  p.cosines = rotation_table(call, form.table.cosines, site);
-  p.sines = rotation_table(call, form.table.sines, site);
-  p.by_token = form.table.cosines.shape.rank == 3 ? 1 : 0;
-  p.waves = call.waves(form.frequencies, form.axes, form.float32_angles,
-                       form.float32_angles.factors.empty() ? form.magnitude : 1.0);
+  const auto& [cosines, sines] = table_of(form);
+  p.cosines = rotation_table(call, cosines, site);
+  p.sines = rotation_table(call, sines, site);
+  p.by_token = cosines.shape.rank == 3 ? 1 : 0;
+  const auto& [axes, growth, float32_angles] = pair_waves_of(form);
+  p.waves = call.waves(form.frequencies, axes, float32_angles, has_float32_angles(form) ? 1.0 : form.magnitude);
   p.sign = form.sign;
   p.late_magnitude = late_magnitude(form);
-  p.rates = call.numbers(std::span<const double>(form.growth.rates));
+  p.rates = call.numbers(std::span<const double>(growth.rates));
   p.magnitude = form.magnitude;
-  p.centre = form.growth.centre;
+  p.centre = growth.centre;
   p.pairs = pairs_of(form);
   p.in_block = p.pairs / form.blocks;
   const PairPlacement places = placement_of(form.layout, p.in_block);

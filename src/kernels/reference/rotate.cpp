@@ -31,10 +31,10 @@ template <class W> CosSin<W> cos_sin_of(const RotateJob& job, const Waves& waves
   const auto i = static_cast<std::size_t>(pair);
   CosSin<W> by{};
   if (waves.waves.empty()) {
-    by.cosine = table_entry<W>(form.table.cosines, job.positions, b, t, pair);
-    by.sine = table_entry<W>(form.table.sines, job.positions, b, t, pair);
+    by.cosine = table_entry<W>(table_of(form).cosines, job.positions, b, t, pair);
+    by.sine = table_entry<W>(table_of(form).sines, job.positions, b, t, pair);
     if (form.sign < 0) by.sine = -by.sine;
-  } else if (form.growth.rates.empty()) {
+  } else if (!has_growth(form)) {
     const numerics::Angle angle = angle_of(waves, i, job.positions, b, t);
     const unsigned quarter = form.sign < 0 ? 2 : 0;
     if (!numerics::round_wave_by_integers(by.cosine, angle, 1, waves.scale) ||
@@ -44,7 +44,8 @@ template <class W> CosSin<W> cos_sin_of(const RotateJob& job, const Waves& waves
     by.cosine *= static_cast<W>(late_magnitude(form));
     by.sine *= static_cast<W>(late_magnitude(form));
   } else {
-    const double length = form.magnitude * growth_at(form, i, job.positions.at(b, t, waves.waves[i].axis), keys);
+    const double length =
+        form.magnitude * growth_at(pair_waves_of(form).growth, i, job.positions.at(b, t, waves.waves[i].axis), keys);
     const auto unit = numerics::sine_cosine(numerics::reduce(angle_of(waves, i, job.positions, b, t)));
     by = {static_cast<W>(length * unit.cosine), static_cast<W>(length * form.sign * unit.sine)};
   }
@@ -58,8 +59,9 @@ template <class W> std::vector<CosSin<W>> cos_sins_of(const RotateJob& job, cons
   const Rotation& form = *job.form;
   const std::int64_t pairs = pairs_of(form);
   std::vector<CosSin<W>> all;
-  if (form.mixture.pairs == 0) {
-    for (std::int64_t i = 0; i < form.heads * pairs; ++i) {
+  const auto* const mixture = std::get_if<Mixture>(&form.source);
+  if (mixture == nullptr) {
+    for (std::int64_t i = 0; i < heads_of(form) * pairs; ++i) {
       all.push_back(cos_sin_of<W>(job, waves, b, t, i, keys, outcome));
     }
     return all;
@@ -68,8 +70,8 @@ template <class W> std::vector<CosSin<W>> cos_sins_of(const RotateJob& job, cons
   std::vector<W> cosines(static_cast<std::size_t>(pairs)), sines(cosines.size());
   std::vector<double> sums(2 * cosines.size());
   const DataType type = table_type(form, data_type_of<W>());
-  for (std::int64_t head = 0; head < form.heads; ++head) {
-    mix_waves(form, head, made.data(), cosines.data(), sines.data(), sums);
+  for (std::int64_t head = 0; head < mixture->heads; ++head) {
+    mix_waves(form, *mixture, head, made.data(), cosines.data(), sines.data(), sums);
     for (std::size_t i = 0; i < cosines.size(); ++i) {
       all.push_back({rounded_to(type, cosines[i]), rounded_to(type, sines[i])});
     }
@@ -122,7 +124,7 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
           const auto at = [&](const PairPlaces& place, int second) {
             return static_cast<std::size_t>(start + pair * place.step + second * place.apart);
           };
-          const CosSin<W> by = angles[static_cast<std::size_t>(form.heads > 1 ? h * pairs + i : i)];
+          const CosSin<W> by = angles[static_cast<std::size_t>(heads_of(form) > 1 ? h * pairs + i : i)];
           const W u = row[at(places.read, 0)], v = row[at(places.read, 1)];
           rotated[at(places.write, 0)] = round(round(u * by.cosine) - round(v * by.sine));
           rotated[at(places.write, 1)] = round(round(v * by.cosine) + round(u * by.sine));
