@@ -72,7 +72,7 @@ Piece selected(const Piece& whole, const std::vector<std::int64_t>& outers, cons
 bool has_like_heads(const Probe& probe) {
   const Form form = prepare(probe.scheme, {.length = probe.where.length, .weights = probe.where.weights});
   const auto* const rotation = std::get_if<Rotation>(&form);
-  return !is_bias(probe.scheme) && (rotation == nullptr || rotation->heads == 1);
+  return !is_bias(probe.scheme) && (rotation == nullptr || heads_of(*rotation) == 1);
 }
 
 bool reproduces(const Expected& made, const Piece& part) {

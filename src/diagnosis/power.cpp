@@ -46,7 +46,7 @@ Probe later_tokens(const Probe& probe, std::int64_t first, double size) {
   const std::int64_t tokens = probe.shape.back(1), used = std::min(tokens, kMostTokens);
   const Form form = prepare(probe.scheme, {.length = probe.where.length, .weights = probe.where.weights});
   const auto* const rotation = std::get_if<Rotation>(&form);
-  const std::int64_t heads = rotation != nullptr ? rotation->heads : 1;
+  const std::int64_t heads = rotation != nullptr ? heads_of(*rotation) : 1;
   later.shape = {heads, used, probe.shape.back(0)};
   later.before = random_signs(count_of(later.shape), size);
   later.skipped.clear();

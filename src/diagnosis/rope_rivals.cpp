@@ -16,6 +16,9 @@ namespace {
 
 std::string plain_number(double value) { return fmt::format("{}", value); }
 
+// Which position axis drives each pair.
+std::vector<std::uint8_t> axes_of_pairs(const Rope& rope) { return pair_waves_of(prepare(rope, {.length = 1})).axes; }
+
 // Collects rivals of one scheme.
 class RopeRivals {
  public:
@@ -120,7 +123,7 @@ class RopeRivals {
       if (is_fixed) break;
       port = rope_;
       port.section_order = order;
-      if (prepare(port, {.length = 1}).axes == prepare(rope_, {.length = 1}).axes) continue;
+      if (axes_of_pairs(port) == axes_of_pairs(rope_)) continue;
       field("order of sections", std::string(choice_name(rope_.section_order)), std::string(choice_name(order)),
             port);
     }

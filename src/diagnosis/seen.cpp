@@ -42,7 +42,7 @@ Probe shortened(const Probe& probe, std::int64_t most) {
   if (count_of(probe.shape) <= most || is_bias(probe.scheme)) return probe;
   const Form form = prepare(probe.scheme, {.length = probe.where.length, .weights = probe.where.weights});
   const auto* const rotation = std::get_if<Rotation>(&form);
-  if (rotation != nullptr && rotation->heads > 1) return probe;
+  if (rotation != nullptr && heads_of(*rotation) > 1) return probe;
   const std::int64_t features = probe.shape.back(0), tokens = probe.shape.back(1);
   const std::int64_t used = std::clamp<std::int64_t>(most / features, 1, tokens);
   const std::vector<std::int64_t>& ids = probe.where.positions.tokens;
