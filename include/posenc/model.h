@@ -34,7 +34,7 @@ struct LayerGroup {
   std::string other_attention = {};  ///< what this attention does that posenc does not compute; "": nothing
   std::string token_mixer = {};      ///< what these layers have instead of attention ("convolutions"); "": attention
   std::optional<std::int64_t> heads = {},
-                              key_heads = {};  ///< of queries, and of keys; empty if they are not one number
+                              key_heads = {};       ///< of queries, and of keys; empty if they are not one number
   std::optional<std::int64_t> trained_length = {};  ///< if it is not the model's (Whisper's encoder)
   bool operator==(const LayerGroup&) const = default;
 };

@@ -190,10 +190,10 @@ class Documentation(unittest.TestCase):
                 continue
             self.assertTrue((getattr(posenc, name).__doc__ or "").strip(), name)
         for name in ("rotate", "attention", "add", "tabulate"):
-            for word in ("Error:", "Throws:"):
+            for word in ("Error:", "Raises:"):
                 self.assertIn(word, getattr(posenc, name).__doc__, name)
         shown = pydoc.plain(pydoc.render_doc(posenc.rotate))
-        for word in ("Error:", "Range:", "Throws:"):
+        for word in ("Error:", "Range:", "Raises:"):
             self.assertIn(word, shown)
 
     def test_names_of_the_extension_are_those_of_its_stub(self):

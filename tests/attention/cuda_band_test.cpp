@@ -119,7 +119,7 @@ std::string kernel_of(const std::string& name, const BandCase& one, std::int64_t
   if (name == "none") return name + packed;
   if (name == "slopes") return name + sides;
   if (name != "rotation") return "distances" + sides;
-  const bool is_inside = features <= 128 && one.queries == one.keys && !one.first_query && !one.first_key;
+  const bool is_inside = features <= 128 && one.queries == one.keys && one.first_query == one.first_key;
   return is_inside && one.packed.empty() ? "rotation" : "none" + packed;
 }
 

@@ -62,7 +62,7 @@ class Compare(ProgramTest):
         self.assertEqual((outcome.code, outcome.err), (1, ""))
         (line,) = outcome.text.splitlines()
         self.assertTrue(line.startswith("yarn-magnitude in layers 0-1: hf: attention_factor"), line)
-        self.assertIn("; vllm (score 0.297): 0.1 ln(factor) + 1", line)
+        self.assertIn("; vllm (score 0.296): 0.1 ln(factor) + 1", line)
         outcome = run("compare", self.config(LLAMA), "--as", "hf,vllm", "--exit-code")
         self.assertEqual((outcome.code, outcome.text), (0, ""))
         newer = self.config({"model_type": "qwen3_5_text", "num_hidden_layers": 4})

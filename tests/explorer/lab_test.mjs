@@ -55,7 +55,7 @@ test('every verdict and result of the stored run is there', async () => {
   const failed = desk.verdicts.find((one) => one.verdict === 'not reproduced');
   assert.match(await page.locator(`#claim-${failed.id}`).innerText(), new RegExp(failed.threshold.replace(/[.±]/g, '\\$&')));
   // two seeds have a range, and no interval
-  assert.doesNotMatch(await page.locator('#page-lab').innerText(), /95 % interval/);
+  assert.doesNotMatch(await page.locator('#page-lab').innerText(), /95% interval/);
   assert.match(await page.locator('#claim-rope-breaks').innerText(), /range of 2 seeds/);
   const rows = await page.locator('.lab-results tbody tr').evaluateAll((list) => list.map((row) => [...row.cells].map((cell) => cell.textContent)));
   const texts = desk.results.filter((one) => one.task === 'text' && one.extension === 'none' && one.by_size[0].size === 32);
@@ -113,7 +113,7 @@ test('a summary of one\'s own, and files that are none', async () => {
   for (const one of five.verdicts) if (one.values.length) Object.assign(one, { values: [1, 2, 3, 4, 5], interval_95: [1.5, 4.5] });
   await give(page, 'five.json', JSON.stringify(five));
   await page.waitForFunction(() => /five\.json/.test(document.querySelector('#page-lab .note')?.textContent ?? ''));
-  assert.match(await page.locator('#claim-rope-breaks').innerText(), /95 % interval/);
+  assert.match(await page.locator('#claim-rope-breaks').innerText(), /95% interval/);
   // a run without results yet
   await give(page, 'empty.json', JSON.stringify({ ...own, results: [], verdicts: [] }));
   await page.waitForFunction(() => /no results yet/.test(document.querySelector('#page-lab')?.textContent ?? ''));

@@ -14,8 +14,6 @@ from tree import CPP, Report, sources, without_comments
 
 LIMIT, TEST_LIMIT, FUNCTION_LIMIT = 450, 700, 100
 FILES_IN_A_ROOM = 40
-# Its parts share registers, and no other cut was measured on a GPU yet.
-LONG_FUNCTIONS = {("src/attention/cuda/decode_sm80.cu", "decode_sm80")}
 
 
 def is_test(path):
@@ -58,7 +56,7 @@ def check(root):
             report.problem(path, limit + 1, f"{count} lines; the limit is {limit}")
         functions = functions_in_python if path.suffix == ".py" else functions_in_cpp
         for name, line, length in functions(text) if path.suffix != ".ts" and not is_test(path) else ():
-            if length > FUNCTION_LIMIT and (path.as_posix(), name) not in LONG_FUNCTIONS:
+            if length > FUNCTION_LIMIT:
                 report.problem(path, line, f"{name} has {length} lines; the limit of a function is {FUNCTION_LIMIT}")
     rooms = Counter(path.parent for path in sources(root) if path.parts[0] == "cli")
     for room, count in sorted(rooms.items()):
