@@ -83,7 +83,7 @@ template <class T> void expect_gradients(const GpuCase& one, const std::string& 
 TEST(CudaAttentionBackward, IsTheReferenceWithinItsError) {
   if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
   for (const char* name : {"none", "slopes", "distances", "rotation"}) {
-    for (const std::int64_t features : {64, 128}) {
+    for (const std::int64_t features : {64, 128, 256}) {
       for (const std::int64_t tokens : {1, 64, 77, 128, 129, 640, 1000}) {
         expect_gradients<BFloat16>({1, 2, 2, tokens, features}, name);
       }

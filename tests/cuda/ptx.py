@@ -12,9 +12,9 @@ from pathlib import Path
 LOCAL = re.compile(r"\.local\b")
 # ld.b32, st.v4.b32 …: no space is named, so the chip must find out.
 GENERIC = re.compile(r"^\s*(?:@!?%p\d+\s+)?(?:ld|st)\.(?:volatile\.)?(?:v[248]\.)?[bufs](?:8|16|32|64)\b", re.MULTILINE)
-# A tile of 64 queries: scores and their gradients in features / 16 pieces each, dv and dk in 4, dq in 4 (64 features) or 8;
-# both kinds of tiles apart.
-BACKWARD_WGMMA = {64: 40, 128: 64}
+# A tile of 64 queries: scores and their gradients in features / 16 pieces each, dv and dk in 4, dq in 4 or (128 features) 8; with
+# 192 features dk and dq in twice as many. Both kinds of tiles apart.
+BACKWARD_WGMMA = {64: 40, 128: 64, 192: 80, 256: 88}
 
 
 def forward_products(name, features):
@@ -52,6 +52,7 @@ def self_test():
                 good + "wgmma.mma_async", good.replace(".visible .entry", "")):
         assert len(problems_of("attention_sm90_bf16_none_128", bad)) == 1, bad
     assert problems_of("attention_backward_sm90_f16_slopes_64", good) == ["holds 80 wgmma, expected 40"]
+    assert problems_of("attention_backward_sm90_f16_none_192", good) == []
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ float* borrow_floats(Call& call, std::int64_t count) {
 std::string beyond_backward(const AttentionJob& job, const AttentionCall& options,
                             const HeadTensor<const void>& d_out, const DeviceGradients& gradients) {
   if (std::string why = beyond_hopper(job, options); !why.empty()) return why;
-  if (job.q.features > 128) return "64 or 128 features";
   const auto is_whole = [](const HeadTensor<void>& x) { return x.data == nullptr || has_whole_rows(x); };
   if (!has_whole_rows(d_out) || !is_whole(gradients.dq) || !is_whole(gradients.dk) || !is_whole(gradients.dv)) {
     return "contiguous features, aligned to 16 bytes";
@@ -85,7 +84,7 @@ struct Workspace {
 };
 
 void prepare_rows(Call& call, const SavedRows& saved, const HeadTensor<const void>& d_out,
-                  const PositionParts& position, std::int64_t padded, const PackedTile* packed,
+                  const PositionParts& position, std::int64_t padded, std::int64_t features, const PackedTile* packed,
                   const Workspace& work) {
   const HeadTensor<const void>& out = saved.out;
   BackwardRowsParams p{};
@@ -99,7 +98,7 @@ void prepare_rows(Call& call, const SavedRows& saved, const HeadTensor<const voi
   p.neg_lse = work.neg_lse, p.delta = work.delta, p.dq = work.dq;
   p.packed = packed;
   p.heads = narrowed(out.heads), p.sequence = narrowed(out.sequence), p.padded = narrowed(padded);
-  p.features = narrowed(out.features);
+  p.features = narrowed(features), p.values = narrowed(out.features);
   p.rows = out.batch * out.heads * padded;
   static KernelSlot slots[2];
   const std::size_t type = out.type == DataType::kF16 ? 1 : 0;
@@ -116,11 +115,11 @@ void write_queries(Call& call, const HeadTensor<void>& dq, const float* sums, do
   p.scale = static_cast<float>(scale);
   p.heads = narrowed(dq.heads), p.sequence = narrowed(dq.sequence);
   p.packed = packed;
-  p.tiles = narrowed(tiles), p.halves = narrowed(dq.features / 64);
+  p.tiles = narrowed(tiles), p.panels = narrowed(dq.features / 64);
   static KernelSlot slots[2];
   const std::size_t type = dq.type == DataType::kF16 ? 1 : 0;
   launch(type == 1 ? "backward_queries_f16" : "backward_queries_bf16", slots[type],
-         {dq.batch * dq.heads * p.tiles, static_cast<unsigned>(128 * p.halves), 0}, call.stream(), p);
+         {dq.batch * dq.heads * p.tiles * ((p.panels + 1) / 2), p.panels == 1 ? 128u : 256u, 0}, call.stream(), p);
 }
 
 // Whether some query attends to a key at least `tail` to its left.
@@ -169,7 +168,7 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
       wants_table ? static_cast<std::size_t>(q.heads) * 2 * kMostDistance * sizeof(float) : 0;
   int* const counters = zero_counters(call, table_bytes);
   if (wants_table) work.d_distances = reinterpret_cast<float*>(reinterpret_cast<char*>(counters) + kZerosAfter);
-  prepare_rows(call, saved, d_out, position, padded, packed_on_gpu, work);
+  prepare_rows(call, saved, d_out, position, padded, q.features, packed_on_gpu, work);
 
   BackwardParams p{};
   p.neg_lse = work.neg_lse, p.delta = work.delta, p.dq = work.dq, p.d_distances = work.d_distances;
@@ -183,9 +182,10 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   p.heads = narrowed(q.heads), p.key_heads = narrowed(k.heads), p.batch_keys = narrowed(k.batch * k.heads);
   p.band = band;
   p.tiles = narrowed(tiles);
-  p.key_blocks = narrowed((k.sequence + kKeyTile - 1) / kKeyTile);
+  const int key_block = key_block_of(narrowed(q.features));
+  p.key_blocks = narrowed((k.sequence + key_block - 1) / key_block);
   if (is_packed) {
-    const std::vector<PackedBlock> blocks = packed_blocks(options, band, true);
+    const std::vector<PackedBlock> blocks = packed_blocks(options, band, true, key_block);
     p.packed = on_gpu(call, blocks);
     p.key_blocks = narrowed(std::ssize(blocks));
   }
@@ -193,18 +193,19 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   p.scale2 = p.scale * 1.4426950408889634f;
   // Heads are grouped so that their q, d_out and dq fit in the cache together.
   constexpr std::int64_t kCache = std::int64_t{64} << 20;
-  const std::int64_t bytes = 8 * q.sequence * q.features * (q.heads / k.heads);
+  const std::int64_t bytes = (6 * q.features + 2 * job.v.features) * q.sequence * (q.heads / k.heads);
   p.group = 1;
   while (p.group * 2 * bytes <= kCache && p.group < p.batch_keys) p.group *= 2;
 
-  static KernelSlot slots[2][kVariants][2];
-  const std::size_t type = q.type == DataType::kF16 ? 1 : 0, size = q.features == 128 ? 1 : 0;
+  static KernelSlot slots[2][kVariants][std::size(kHopperSizes)];
+  const std::size_t type = q.type == DataType::kF16 ? 1 : 0,
+                    size = static_cast<std::size_t>(hopper_size_of(q.features, job.v.features));
   const std::string name = fmt::format("attention_backward_sm90_{}_{}_{}", type == 1 ? "f16" : "bf16",
                                        kVariantNames[position.variant()], q.features);
   const Function function = kernel(name, slots[type][position.variant()][size]);
-  const int shared = backward_shared_bytes(position.kind, narrowed(q.features));
+  const int shared = backward_shared_bytes(position.kind, narrowed(q.features), narrowed(job.v.features));
   check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, shared), "asking for shared memory");
-  const TensorMap q_map = map_of(q, kQueryTile), k_map = map_of(k, kKeyTile), v_map = map_of(job.v, kKeyTile),
+  const TensorMap q_map = map_of(q, kQueryTile), k_map = map_of(k, key_block), v_map = map_of(job.v, key_block),
                   g_map = map_of(d_out, kQueryTile);
   void* parameters[] = {const_cast<TensorMap*>(&q_map), const_cast<TensorMap*>(&k_map),
                         const_cast<TensorMap*>(&v_map), const_cast<TensorMap*>(&g_map), &p};

@@ -23,23 +23,28 @@ extern "C" __global__ void __launch_bounds__(256) backward_rows(const __grid_con
   const std::int64_t token = tile.first + in_tile;
   const bool is_live = in_tile < tile.count;
   float sum = 0;
-  if (is_live && 8 * lane < p.features) {
+  const auto add = [&](int first) {
+    if (!is_live || first >= p.values) return;
     const auto* const out = static_cast<const std::uint16_t*>(p.out) + batch * p.out_batch + head * p.out_head +
-                            token * p.out_token + 8 * lane;
+                            token * p.out_token + first;
     const auto* const d_out = static_cast<const std::uint16_t*>(p.d_out) + batch * p.d_out_batch +
-                              head * p.d_out_head + token * p.d_out_token + 8 * lane;
+                              head * p.d_out_head + token * p.d_out_token + first;
     const auto a = *reinterpret_cast<const Bytes16*>(out), b = *reinterpret_cast<const Bytes16*>(d_out);
     const auto dot = [](std::uint32_t x, std::uint32_t y) {
       return __builtin_fmaf(unpack(x, false), unpack(y, false), unpack(x, true) * unpack(y, true));
     };
-    sum = dot(a.x, b.x) + dot(a.y, b.y) + dot(a.z, b.z) + dot(a.w, b.w);
-  }
+    sum += dot(a.x, b.x) + dot(a.y, b.y) + dot(a.z, b.z) + dot(a.w, b.w);
+  };
+  add(8 * lane);
+  add(8 * lane + 128);
 #pragma unroll
   for (int n = 8; n > 0; n /= 2) sum += from_neighbour(sum, n);
   if (p.dq != nullptr) {
     auto* const zero = reinterpret_cast<Float4*>(p.dq + row * p.features) + lane;
-    zero[0] = Float4{0, 0, 0, 0};
-    if (p.features > 64) zero[16] = Float4{0, 0, 0, 0};
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      if (p.features > 64 * n) zero[16 * n] = Float4{0, 0, 0, 0};
+    }
   }
   if (lane != 0) return;
   p.delta[row] = sum;

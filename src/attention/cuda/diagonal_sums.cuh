@@ -32,29 +32,44 @@ struct Diagonals {
   __device__ __forceinline__ int task_of(int distance) const { return (distance + kBelow - rest) / 8 * 8; }
   __device__ __forceinline__ int tasks_end(int distance) const { return task_of(distance) + 16; }
 
-  __device__ __forceinline__ void add_near(int buffer, int shift) {
+  // Adds a sum at one distance to a head's row of d_distances.
+  __device__ __forceinline__ void add_to(float* to, int d, float sum) {
+    const int right_end = larger_of(-p.band.right_tail, -kMostDistance);  // distances up to here are far to the right
+    if (d <= right_end) {
+      right += sum;
+    } else {
+      add_one(to + kMostDistance + d, sum);
+    }
+  }
+  __device__ __forceinline__ void add_near(int buffer, int shift, float* to) {
     const int end = tasks_end(smaller_of(shift + kQueryTile, p.band.tail) - 1);
 #pragma unroll 1
-    for (int task = task_of(larger_of(shift - (kKeyTile - 1), least)) + me; task < end; task += 96) {
+    for (int task = task_of(larger_of(shift - (kKeys - 1), least)) + me; task < end; task += 96) {
       const int r = task % 8, ahead = task / 8 - (shift - rest + kBelow) / 8;  // query / 8 − key / 8
       const int first = ahead < 0 ? -ahead : 0;
-      const int last = smaller_of(kQueryTile / 8 - 1 - ahead, kKeyTile / 8 - 1);
+      const int last = smaller_of(kQueryTile / 8 - 1 - ahead, kKeys / 8 - 1);
       float sum[8];
 #pragma unroll
-      for (int j = 0; j < 8; ++j) sum[j] = sm.part[task][j];
+      for (int j = 0; j < 8; ++j) sum[j] = kCopiesTable ? sm.part[task][j] : 0.0f;
 #pragma unroll 1
       for (int a = first; a <= last; ++a) {
         add_eight(sum,
                   *reinterpret_cast<const kernels::cuda::Bytes16*>(&sm.ds[buffer][8 * a + r][((a + ahead) ^ r) * 8]));
       }
 #pragma unroll
-      for (int j = 0; j < 8; ++j) sm.part[task][j] = sum[j];
+      for (int j = 0; j < 8; ++j) {
+        if constexpr (kCopiesTable) {
+          sm.part[task][j] = sum[j];
+        } else if (const int d = task - 2 * r + j + rest - kBelow; d >= least && d < p.band.tail) {
+          add_to(to, d, sum[j]);
+        }
+      }
     }
   }
   __device__ __forceinline__ void add_right(int buffer) {
     float sum[8] = {};
 #pragma unroll 1
-    for (int n = me; n < kKeyTile * kQueryTile / 8; n += 96)
+    for (int n = me; n < kKeys * kQueryTile / 8; n += 96)
       add_eight(sum, *reinterpret_cast<const kernels::cuda::Bytes16*>(&sm.ds[buffer][n / 8][n % 8 * 8]));
 #pragma unroll
     for (int j = 0; j < 8; ++j) right += sum[j];
@@ -69,14 +84,8 @@ struct Diagonals {
   }
   // Adds what one head has summed to its row of d_distances.
   __device__ __forceinline__ void write(float* to) {
-    const int right_end = larger_of(-p.band.right_tail, -kMostDistance);  // distances up to here are far to the right
-    for (int d = least + me; d < p.band.tail; d += 96) {
-      const float sum = at_distance(d);
-      if (d <= right_end) {
-        right += sum;
-      } else {
-        add_one(to + kMostDistance + d, sum);
-      }
+    if constexpr (kCopiesTable) {
+      for (int d = least + me; d < p.band.tail; d += 96) add_to(to, d, at_distance(d));
     }
 #pragma unroll
     for (int n = 16; n > 0; n /= 2) right += from_neighbour(right, n);
@@ -84,6 +93,7 @@ struct Diagonals {
     right = 0;
   }
   __device__ __forceinline__ void clear() {
+    if constexpr (!kCopiesTable) return;
     const int end = tasks_end(p.band.tail - 1);
     for (int task = task_of(least) + me; task < end; task += 96)
       for (int j = 0; j < 8; ++j) sm.part[task][j] = 0;
@@ -110,11 +120,11 @@ struct Diagonals {
       for (int i = w.tiles.first; i <= w.tiles.last; ++i, buffer ^= 1) {
         // Once they have met, the consumers may finish the key block, and `work` be the next.
         const Band& band = kPacked ? sm.work[0].band : p.band;
-        const int shift = i * kQueryTile + band.origin - w.block * kKeyTile;
-        const Side side = kind_of<kKind, kBoth, kQueryTile, kKeyTile>(band, i * kQueryTile, w.block * kKeyTile).side;
+        const int shift = i * kQueryTile + band.origin - w.block * kKeys;
+        const Side side = kind_of<kKind, kBoth, kQueryTile, kKeys>(band, i * kQueryTile, w.block * kKeys).side;
         meet(1, kExchange);
         if (p.d_distances == nullptr) continue;
-        if (side == Side::kNear) sums.add_near(buffer, shift);
+        if (side == Side::kNear) sums.add_near(buffer, shift, to);
         if (side == Side::kRight) sums.add_right(buffer);
       }
       meet(2, 96);

@@ -102,7 +102,7 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   p.counter = zero_counters(call);  // before the rotation, so that attention follows it directly
   p.row_blocks = static_cast<std::int32_t>((job.q.sequence + kRowTile - 1) / kRowTile);
   if (!options.packed.empty()) {
-    const std::vector<PackedBlock> blocks = packed_blocks(options, p.band, false);
+    const std::vector<PackedBlock> blocks = packed_blocks(options, p.band, false, kRowTile);
     p.packed = on_gpu(call, blocks);
     p.row_blocks = static_cast<std::int32_t>(blocks.size());
   }

@@ -144,9 +144,6 @@ __device__ __forceinline__ float for_each_lane(float same, int lane, int count) 
   "+f"(a[i]), "+f"(a[i + 1]), "+f"(a[i + 2]), "+f"(a[i + 3]), "+f"(a[i + 4]), "+f"(a[i + 5]), "+f"(a[i + 6]), \
   "+f"(a[i + 7])
 #define POSENC_32(a, i) POSENC_8(a, i), POSENC_8(a, i + 8), POSENC_8(a, i + 16), POSENC_8(a, i + 24)
-#define POSENC_NEW_8(a, i) \
-  "=f"(a[i]), "=f"(a[i + 1]), "=f"(a[i + 2]), "=f"(a[i + 3]), "=f"(a[i + 4]), "=f"(a[i + 5]), "=f"(a[i + 6]), \
-  "=f"(a[i + 7])
 #define POSENC_R32 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, " \
   "%25, %26, %27, %28, %29, %30, %31"
@@ -171,26 +168,6 @@ __device__ __forceinline__ void multiply_shared(float (&sum)[32], std::uint32_t 
       " wgmma.mma_async.sync.aligned.m64n64k16.f32." POSENC_TYPES " {" POSENC_R32 "}, a, b, p, 1, 1, 0, 0;\n}\n"
       : POSENC_32(sum, 0)
       : "r"(a), "r"(b), "r"(keep));
-}
-/// sum[64 × 64] += A[64 × 16] B[16 × 64], both in shared memory; kAcross: both contiguous along the 64 ("transposed"), else
-/// along the 16.
-template <int kAcross>
-__device__ __forceinline__ void multiply_shared(float (&sum)[32], std::uint32_t a, std::uint32_t b) {
-  asm volatile(
-      "{\n .reg .b64 a, b;\n mov.b64 a, {%32, 0x40000040};\n mov.b64 b, {%33, 0x40000040};\n"
-      " wgmma.mma_async.sync.aligned.m64n64k16.f32." POSENC_TYPES " {" POSENC_R32 "}, a, b, 1, 1, 1, %34, %34;\n}\n"
-      : POSENC_32(sum, 0)
-      : "r"(a), "r"(b), "n"(kAcross));
-}
-/// The first of a chain: ignores the old value, which the compiler then need not provide.
-template <int kAcross>
-__device__ __forceinline__ void multiply_shared_first(float (&sum)[32], std::uint32_t a, std::uint32_t b) {
-  asm volatile(
-      "{\n .reg .pred p;\n .reg .b64 a, b;\n mov.b64 a, {%32, 0x40000040};\n mov.b64 b, {%33, 0x40000040};\n"
-      " setp.ne.b32 p, 0, 0;\n"
-      " wgmma.mma_async.sync.aligned.m64n64k16.f32." POSENC_TYPES " {" POSENC_R32 "}, a, b, p, 1, 1, %34, %34;\n}\n"
-      : POSENC_NEW_8(sum, 0), POSENC_NEW_8(sum, 8), POSENC_NEW_8(sum, 16), POSENC_NEW_8(sum, 24)
-      : "r"(a), "r"(b), "n"(kAcross));
 }
 /// sum[64 × N] += A[64 × 16] B[16 × N]; A in registers, B in shared memory; kAcross: contiguous along N ("transposed"), else along
 /// the 16.

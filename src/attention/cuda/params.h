@@ -89,12 +89,17 @@ constexpr int kBackwardStages = 2;
 constexpr int kBelow = 456;
 static_assert(kBelow >= kMostDistance + kKeyTile + kQueryTile - 2 + 8 && kBelow % 8 == 0);
 constexpr int kDiagonalTasks = ((kBelow + kMostDistance) / 8 + 1) * 8;
+/// Keys of a key block, by the features of q and k.
+constexpr int key_block_of(int features) { return features > 128 ? 64 : 128; }
 /// Shared memory of a block: k and v, two tiles each of q, d_out and dS, 6 KiB of rows, a table and barriers, and the
-/// sums along diagonals; plus room for alignment.
-constexpr int backward_shared_bytes(int kind, int features) {
-  return (2 * kKeyTile * 2 + 2 * kBackwardStages * kQueryTile * 2) * features +
-         kBackwardStages * kKeyTile * kQueryTile * 2 + (kind == kDistanceBias ? 28 : 6) * 1024 + 1024;
+/// sums along diagonals; in blocks of 64 keys two tiles of weights, and 2 KiB of rows and barriers; plus room for
+/// alignment. For 256 features that is all there is, 227 KiB.
+constexpr int backward_shared_bytes(int kind, int features, int values) {
+  const int keys = key_block_of(features), tiles = kBackwardStages * keys * kQueryTile * 2;
+  return 2 * (keys + kBackwardStages * kQueryTile) * (features + values) +
+         (keys == 64 ? 2 * tiles + 2 * 1024 : tiles + (kind == kDistanceBias ? 28 : 6) * 1024) + 1024;
 }
+static_assert(backward_shared_bytes(kDistanceBias, 256, 256) <= 227 * 1024);
 
 /// A tile of queries of packed sequences: its first row in the tensors, and its rows.
 struct PackedTile {
@@ -127,8 +132,8 @@ struct BackwardRowsParams {
   const float* bias;
   float *neg_lse, *delta, *dq;  // dq null: none
   const PackedTile* packed;     // [padded / kQueryTile]; null: rows 0 … sequence − 1
-  std::int32_t kind, heads, sequence, padded, features;
-  std::int64_t rows;  // batch · heads · padded
+  std::int32_t kind, heads, sequence, padded, features, values;  // features of q, and of out
+  std::int64_t rows;                                             // batch · heads · padded
 };
 
 /// dq from register order to rows.
@@ -138,7 +143,7 @@ struct BackwardQueriesParams {
   std::int64_t dq_batch, dq_head, dq_token;
   const PackedTile* packed;  // [tiles]; null: rows 0 … sequence − 1
   float scale;
-  std::int32_t heads, sequence, tiles, halves;
+  std::int32_t heads, sequence, tiles, panels;  // panels of 64 features
 };
 
 /// A table's gradient from the sums by distance.

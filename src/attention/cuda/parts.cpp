@@ -146,14 +146,13 @@ TensorMap map_of(const HeadTensor<const void>& x, int rows) {
   return map;
 }
 
-std::vector<PackedBlock> packed_blocks(const AttentionCall& options, const Band& band, bool of_keys) {
+std::vector<PackedBlock> packed_blocks(const AttentionCall& options, const Band& band, bool of_keys, int size) {
   struct Weighed {
     PackedBlock block;
     std::int64_t pairs;  // about as many as it computes
   };
   std::vector<Weighed> all;
   PackedBlock next{};
-  const std::int64_t size = of_keys ? kKeyTile : kRowTile;
   for (std::size_t s = 0; s < options.packed.size(); ++s) {
     next.queries = static_cast<std::int32_t>(options.packed[s]);
     next.keys = static_cast<std::int32_t>(options.packed_keys[s]);

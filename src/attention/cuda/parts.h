@@ -48,8 +48,8 @@ TensorMap map_of(const HeadTensor<const void>& x, int rows);
 /// The pairs that attend to each other. Only for calls that the kernels support.
 Band band_of(const AttentionJob& job, const AttentionCall& options);
 
-/// Of packed sequences: the blocks of rows (of keys) with the most work first, and the tiles of queries in order.
-std::vector<PackedBlock> packed_blocks(const AttentionCall& options, const Band& band, bool of_keys);
+/// Of packed sequences: the blocks of `size` rows (of keys) with the most work first, and the tiles of queries in order.
+std::vector<PackedBlock> packed_blocks(const AttentionCall& options, const Band& band, bool of_keys, int size);
 std::vector<PackedTile> packed_tiles(const AttentionCall& options);
 /// For the kernels of this call; null if there are none.
 template <class Item> const Item* on_gpu(Call& call, const std::vector<Item>& items) {

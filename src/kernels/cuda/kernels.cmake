@@ -93,7 +93,7 @@ foreach(type bf16=0 f16=1)
                  POSENC_VALUES=${features} POSENC_PACKED=0)
       add_kernel(attention_backward_sm90_${name}_${bias_name}_${features} attention/cuda/attention_backward_sm90 sm_90a
                  POSENC_F16=${is_f16} POSENC_BIAS=${kind} POSENC_BOTH=${both} POSENC_FEATURES=${features}
-                 POSENC_PACKED=0)
+                 POSENC_VALUES=${features} POSENC_PACKED=0)
     endforeach()
     if(bias_name STREQUAL "none" OR both)
       # Larger heads, and packed sequences.
@@ -107,13 +107,11 @@ foreach(type bf16=0 f16=1)
           set(packed_name _packed)
         endif()
         set(case POSENC_F16=${is_f16} POSENC_BIAS=${kind} POSENC_BOTH=${both} POSENC_FEATURES=${features}
-            POSENC_PACKED=${packed})
+            POSENC_VALUES=${values} POSENC_PACKED=${packed})
         add_kernel(attention_sm90_${name}_${bias_name}${packed_name}_${features} attention/cuda/attention_sm90 sm_90a
-                   ${case} POSENC_VALUES=${values})
-        if(features LESS 192)
-          add_kernel(attention_backward_sm90_${name}_${bias_name}${packed_name}_${features}
-                     attention/cuda/attention_backward_sm90 sm_90a ${case})
-        endif()
+                   ${case})
+        add_kernel(attention_backward_sm90_${name}_${bias_name}${packed_name}_${features}
+                   attention/cuda/attention_backward_sm90 sm_90a ${case})
       endforeach()
     endif()
   endforeach()
