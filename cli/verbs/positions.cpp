@@ -262,7 +262,7 @@ Verb positions_verb(Command program) {
   Verb verb;
   verb.name = "positions";
   verb.summary = "make position ids from masks, packed sequences, grids and mixed input";
-  verb.usage = "--mask F | --lengths 5,3,8 | --grid T,H,W | --spec S | --random N,L [-o F|--check F]";
+  verb.usage = "--mask F|--lengths 5,3,8|--grid T,H,W|--spec S|--random N,L [-o F|--check F]";
   verb.details =
       "Prints one line per sequence or axis, or writes a file for --positions @FILE. With a mask, counts tokens and "
       "skips padding; packed sequences each start at 0; a grid has one line per axis, its points in row order. --spec takes "

@@ -1,5 +1,8 @@
 #include "posenc/report_json.h"
 
+#include <fmt/format.h>
+
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <variant>
@@ -58,10 +61,13 @@ Json::Array texts_json(const std::vector<std::string>& texts) {
   return list;
 }
 
+// In four digits: the last bits of a measure are not the same on every machine.
+double in_four_digits(double value) { return std::strtod(fmt::format("{:.4g}", value).c_str(), nullptr); }
+
 Json::Array alternatives_json(const std::vector<Alternative>& alternatives) {
   Json::Array list;
   for (const Alternative& one : alternatives) {
-    list.emplace_back(Json::Object{{"what", one.name}, {"difference", one.difference}});
+    list.emplace_back(Json::Object{{"what", one.name}, {"difference", in_four_digits(one.difference)}});
   }
   return list;
 }

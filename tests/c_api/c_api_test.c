@@ -375,6 +375,7 @@ static void test_models(void) {
   const posenc_tensor first = tensor(before, kF32, 2, SHAPE(1, kDims));
   OK(posenc_check(scheme, &first, &first, NULL, &json)); /* position 0 shows nothing */
   CHECK(text_has(json, "\"verdict\":\"inconclusive\""));
+  OK(posenc_check(scheme, &first, &first, NULL, &json));
   CHECK(text_has(json, "this token cannot tell rope from none"));
   posenc_check_options options = POSENC_INIT(posenc_check_options);
   options.length = 8;

@@ -253,7 +253,8 @@ class Program(unittest.TestCase):
             self.assertEqual(self.run_posenc("--single-file", str(page)).returncode, 0)
             text = page.read_text()
             self.assertNotIn("@core.wasm@", text)
-            self.assertNotRegex(text, r'(src|href)="(?!data:|#)')
+            self.assertNotRegex(text, r'(?<!<a )(src|href)="(?!data:|#)')  # nothing is loaded,
+            self.assertNotRegex(text, r'<a href="(?!https://|#)')  # and links lead to papers or pages of this file
             self.assertEqual(self.run_posenc("--single-file", str(page)).returncode, 2)
             self.assertEqual(self.run_posenc("--single-file", "x", "--export", "y").returncode, 2)
 
