@@ -1,6 +1,7 @@
 // pack_ptx OUT IN…: packs the PTX of one kernel, compiled for several cases, into as few bytes as zlib allows.
-// Removes comments and spaces, then replaces long repetitions, which are frequent between variants of a kernel but too
-// far apart for zlib, and compresses the result. src/kernels/cuda/packs.cpp reads it:
+// Removes comments and spaces, writes the numbers of registers as differences, then replaces long repetitions, which are
+// frequent between variants of a kernel but too far apart for zlib, and compresses the result. src/kernels/cuda/packs.cpp
+// reads it:
 //   four little-endian 32-bit numbers: the sizes of the text, the steps, the compressed steps and the literals
 //   the steps, compressed: numbers with 7 bits per byte: literals to take, bytes to copy, and from how far back
 //   the literals, compressed
@@ -10,8 +11,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -38,6 +41,31 @@ std::string plain(const std::string& text) {
     while (!line.empty() && line.back() == ' ') line.pop_back();
     if (!line.empty()) out += line + '\n';
     at = end + 1;
+  }
+  return out;
+}
+
+// "%r123" becomes the difference from the last number after the same letters, "%r+2": variants of a kernel number their
+// registers differently, but in the same order.
+std::string by_differences(const std::string& text) {
+  const auto is_letter = [&](std::size_t i) { return i < text.size() && text[i] >= 'a' && text[i] <= 'z'; };
+  const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  std::map<std::string, long> last;
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    out += text[at];
+    if (text[at++] != '%' || !is_letter(at)) continue;
+    std::string letters, digits;
+    for (; is_letter(at); ++at) letters += text[at];
+    for (; is_digit(at); ++at) digits += text[at];
+    out += letters;
+    if (digits.empty()) {
+      if (at < text.size() && (text[at] == '+' || text[at] == '-')) std::exit(3);  // would be taken for a difference
+      continue;
+    }
+    const long number = std::stol(digits), difference = number - last[letters];
+    out += (difference < 0 ? "" : "+") + std::to_string(difference);
+    last[letters] = number;
   }
   return out;
 }
@@ -69,7 +97,7 @@ std::uint64_t hash_of(const char* at, std::size_t count) {
 int main(int count, char** arguments) {
   if (count < 3) return 2;
   std::string text;
-  for (int n = 2; n < count; ++n) text += plain(read(arguments[n])) + '\0';
+  for (int n = 2; n < count; ++n) text += by_differences(plain(read(arguments[n]))) + '\0';
 
   constexpr std::size_t kLeast = 24;  // zlib handles shorter repetitions
   std::unordered_map<std::uint64_t, std::size_t> seen;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -441,6 +442,19 @@ TEST(Cuda, HoldsTheTextOfEveryKernel) {
     EXPECT_TRUE(text.ends_with("}\n")) << module.name;
     const std::string entry = ".visible .entry " + std::string(module.kernel) + "(";
     EXPECT_NE(text.find(entry), std::string_view::npos) << module.name;
+    EXPECT_EQ(text.find("%rd+"), std::string_view::npos) << module.name;
+    // Registers 1 … count − 1 of a function are declared as %rd<count>, and the last is used.
+    const std::string declared = ".b64 %rd<";
+    std::size_t at = text.find(declared);
+    EXPECT_NE(at, std::string_view::npos) << module.name;
+    while (at < text.size()) {
+      const std::size_t next = text.find(declared, at + 1);
+      const std::string_view body = text.substr(at, next - at);
+      const int count = std::atoi(body.data() + declared.size());
+      EXPECT_NE(body.find("%rd" + std::to_string(count - 1)), std::string_view::npos) << module.name << ' ' << count;
+      EXPECT_EQ(body.find("%rd" + std::to_string(count)), std::string_view::npos) << module.name << ' ' << count;
+      at = next;
+    }
   }
 }
 #endif

@@ -4,6 +4,9 @@
 
 #include <map>
 #include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "kernels/cuda/module.h"
 #include "posenc/error.h"
@@ -52,20 +55,48 @@ std::string unpacked(std::string_view pack) {
   return text;
 }
 
+// "%r+2" becomes "%r123": the number is relative to the last one after the same letters in the module.
+std::string with_numbers(std::string_view text) {
+  const auto is_letter = [&](std::size_t i) { return i < text.size() && text[i] >= 'a' && text[i] <= 'z'; };
+  const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  std::map<std::string_view, long> last;
+  std::string out;
+  out.reserve(text.size() + text.size() / 4);
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at++];
+    out += c;
+    if (c != '%') continue;
+    const std::size_t begin = at;
+    while (is_letter(at)) ++at;
+    const std::string_view letters = text.substr(begin, at - begin);
+    out += letters;
+    if (letters.empty() || at == text.size() || (text[at] != '+' && text[at] != '-')) continue;
+    const long sign = text[at++] == '-' ? -1 : 1;
+    long difference = 0;
+    for (; is_digit(at); ++at) difference = 10 * difference + (text[at] - '0');
+    out += std::to_string(last[letters] += sign * difference);
+  }
+  return out;
+}
+
 }  // namespace
 
 const char* text_of(const PtxModule& module) {
   struct Unpacked {
     std::mutex lock;
-    std::map<const char*, std::string> texts;
+    std::map<const char*, std::string> packs;
+    std::map<std::pair<const char*, int>, std::string> texts;
   };
   static Unpacked& all = *new Unpacked;  // never destroyed, like the kernels loaded from it
   const std::lock_guard<std::mutex> hold(all.lock);
-  std::string& text = all.texts[module.pack.data()];
-  if (text.empty()) text = unpacked(module.pack);
-  const char* at = text.data();
+  std::string& text = all.texts[{module.pack.data(), module.number}];
+  if (!text.empty()) return text.c_str();
+  std::string& pack = all.packs[module.pack.data()];
+  if (pack.empty()) pack = unpacked(module.pack);
+  const char* at = pack.data();
   for (int n = 0; n < module.number; ++n) at += std::string_view(at).size() + 1;
-  return at;
+  text = with_numbers(at);
+  return text.c_str();
 }
 
 }  // namespace posenc::kernels::cuda
