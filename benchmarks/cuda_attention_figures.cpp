@@ -131,24 +131,28 @@ std::vector<CudaFigure> measure_cuda_attention() {
   if (cuda::facts().capability != 90) return {};
   std::vector<CudaFigure> all;
   struct Size {
-    std::int64_t batch, heads, tokens;
+    std::int64_t batch, heads, tokens, features = 128, values = 128;
   };
-  for (const Size& size : {Size{4, 16, 4096}, Size{2, 16, 16384}}) {
-    constexpr std::int64_t kFeatures = 128;
-    const Extents shape = {size.batch, size.heads, size.tokens, kFeatures},
-                  sums_shape = {shape[0], shape[1], shape[2]};
-    const std::size_t bytes = static_cast<std::size_t>(count_of(shape)) * 2;
-    const cuda::Memory q(bytes), k(bytes), v(bytes), out(bytes), g(bytes), dq(bytes), dk(bytes), dv(bytes),
-        sums(bytes / kFeatures * 2), d_table(static_cast<std::size_t>(129 * size.heads) * 4);
+  for (const Size& size :
+       {Size{4, 16, 4096}, Size{2, 16, 16384}, Size{4, 8, 4096, 256, 256}, Size{4, 16, 4096, 192, 128}}) {
+    const std::int64_t rows = size.batch * size.heads * size.tokens;
+    const Extents sums_shape = {size.batch, size.heads, size.tokens};
+    const auto q_bytes = static_cast<std::size_t>(rows * size.features * 2),
+               v_bytes = static_cast<std::size_t>(rows * size.values * 2);
+    const cuda::Memory q(q_bytes), k(q_bytes), v(v_bytes), out(v_bytes), g(v_bytes), dq(q_bytes), dk(q_bytes),
+        dv(v_bytes), sums(static_cast<std::size_t>(rows) * 4),
+        d_table(static_cast<std::size_t>(129 * size.heads) * 4);
     for (const cuda::Memory* x : {&q, &k, &v, &g}) fill_with_normals(*x);
     const auto tensor = [&](const cuda::Memory& x) {
-      return on(Device::kCuda, TensorView(x.as<void>(), DataType::kBF16, shape));
+      const std::int64_t features = static_cast<std::int64_t>(x.size()) / (rows * 2);
+      return on(Device::kCuda,
+                TensorView(x.as<void>(), DataType::kBF16, {size.batch, size.heads, size.tokens, features}));
     };
     const TensorView logsumexp = on(Device::kCuda, TensorView(sums.as<void>(), DataType::kF32, sums_shape));
     const TensorView table_gradient =
         on(Device::kCuda, TensorView(d_table.as<void>(), DataType::kF32, {129, size.heads}));
     cuda::fill(d_table.as<void>(), 0, d_table.size());
-    const std::vector<NamedForm> forms = attention_forms(size.heads, kFeatures);
+    const std::vector<NamedForm> forms = attention_forms(size.heads, size.features);
     std::vector<std::function<void()>> jobs;
     for (const NamedForm& one : forms) {
       jobs.push_back(
@@ -164,19 +168,22 @@ std::vector<CudaFigure> measure_cuda_attention() {
       });
     }
     const std::vector<double> times = times_in_turn(jobs);
-    const double operations = 4.0 * static_cast<double>(size.batch * size.heads * kFeatures) *
-                              static_cast<double>(size.tokens) * static_cast<double>(size.tokens) / 2;
+    const double operations =
+        static_cast<double>(rows) * static_cast<double>(size.tokens * (size.features + size.values));
     for (std::size_t which = 0; which < jobs.size(); ++which) {
       const bool is_backward = which >= forms.size();
       const NamedForm& form = forms[which % forms.size()];
-      const bool is_rotation = std::holds_alternative<Rotation>(form.form);
+      const bool is_rotation = std::holds_alternative<Rotation>(form.form), is_large = size.features > 128;
       CudaFigure one;
       one.job = std::string(is_backward ? "attention and its gradients" : "attention") + " bf16 B" +
-                std::to_string(size.batch) + " S" + std::to_string(size.tokens) + ", " + form.name;
+                std::to_string(size.batch) + " S" + std::to_string(size.tokens) +
+                (is_large ? " D" + std::to_string(size.features) : "") + ", " + form.name;
       one.milliseconds = one.alone = times[which];
       one.tflop_per_s = operations * (is_backward ? 3.5 : 1) / one.milliseconds / 1e9;
       one.bar = is_rotation ? "1.0 of cuDNN" : is_backward ? "1.03 of cuDNN" : "1.05 of cuDNN";
       one.goal = is_rotation ? "1.08" : is_backward || size.tokens != 4096 ? "1.15" : "1.12";
+      if (is_large)
+        one.bar = is_backward ? "0.95 of cuDNN" : "1.0 of cuDNN", one.goal = is_backward ? "1.05" : "1.10";
       all.push_back(one);
     }
   }

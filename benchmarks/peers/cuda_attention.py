@@ -8,11 +8,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from timing import median_ms
 
-FEATURES = 128
 
-
-def measure(batch, heads, tokens):
-    q, k, v, g = (torch.randn(batch, heads, tokens, FEATURES, device="cuda", dtype=torch.bfloat16) for _ in range(4))
+def measure(batch, heads, tokens, features=128, values=128):
+    q, k, v, g = (torch.randn(batch, heads, tokens, size, device="cuda", dtype=torch.bfloat16)
+                  for size in (features, features, values, values))
     attend = torch.nn.functional.scaled_dot_product_attention
 
     def forward():
@@ -23,11 +22,11 @@ def measure(batch, heads, tokens):
     def both():
         torch.autograd.grad(attend(*leaves, is_causal=True), leaves, g)
 
-    operations = 4 * batch * heads * FEATURES * tokens * tokens / 2
+    operations = batch * heads * (features + values) * tokens * tokens
     with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
         for what, work, factor in (("attention", forward, 1), ("attention and its gradients", both, 3.5)):
             milliseconds = median_ms(work, 2_000_000)
-            print(f"cuDNN without position, {what}, bf16 B{batch} S{tokens}: {milliseconds:.4f} ms, "
+            print(f"cuDNN without position, {what}, bf16 B{batch} S{tokens} D{features}: {milliseconds:.4f} ms, "
                   f"{factor * operations / milliseconds / 1e9:.0f} TFLOP/s")
 
 
@@ -35,3 +34,5 @@ if __name__ == "__main__":
     print(torch.cuda.get_device_name(), "torch", torch.__version__, "cuDNN", torch.backends.cudnn.version())
     measure(4, 16, 4096)
     measure(2, 16, 16384)
+    measure(4, 8, 4096, 256, 256)
+    measure(4, 16, 4096, 192, 128)

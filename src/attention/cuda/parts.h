@@ -23,7 +23,7 @@ int multiprocessors();
 
 /// What attention_sm90 requires and these arguments lack, in words ("f16 or bf16"); "" if it supports the call.
 std::string beyond_hopper(const AttentionJob& job, const AttentionCall& options);
-/// The sizes that attention_sm90 is compiled for: features of q and k, and of v.
+/// The sizes that attention_sm90 and attention_backward_sm90 are compiled for: features of q and k, and of v.
 struct HopperSize {
   int features, values;
 };
