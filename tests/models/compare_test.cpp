@@ -367,7 +367,8 @@ TEST(Compare, LengthsAndEngines) {
   EXPECT_EQ(compared(kPhi, 0).length, 10000);
   EXPECT_EQ(compared(kPhi, 1).length, 1);
   EXPECT_EQ(compared(R"({"model_type":"mamba","hidden_size":8})", 0).topics.size(), 0u);
-  EXPECT_EQ(error_of({"hf", "vlm"}, 8), "unknown engine 'vlm' (one of hf, vllm, llama.cpp, ctranslate2, mlx, hf4, sglang, exact)");
+  EXPECT_EQ(error_of({"hf", "vlm"}, 8),
+            "unknown engine 'vlm' (one of hf, vllm, llama.cpp, ctranslate2, mlx, hf4, sglang, exact)");
   EXPECT_EQ(error_of({"hf"}, 8), "at least two engines are needed");
   EXPECT_EQ(error_of({"hf", "hf"}, 8), "engine 'hf' is named twice");
   EXPECT_EQ(error_of({}, -1), "the length must be from 1 to 2^40 but is -1");
