@@ -18,7 +18,7 @@ from setuptools.command.sdist import sdist
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE / "native"  # in an sdist: what CMake needs of the project
 ROOT = NATIVE if NATIVE.is_dir() else HERE.parent
-NATIVE_PARTS = ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "content/models")
+NATIVE_PARTS = ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "content/models", "content/lab")
 # Libraries of glibc and GCC are on every Linux that the wheel's tag names; the others come along.
 EVERYWHERE = re.compile(r"lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z)\.so|ld-linux|linux-vdso")
 
@@ -39,6 +39,9 @@ class BuildWithLibraries(build_ext):
         if "POSENC_PACKAGE" in os.environ:  # complete already
             shutil.copytree(os.environ["POSENC_PACKAGE"], Path(self.build_lib) / "posenc", dirs_exist_ok=True)
             return
+        lab = Path(self.build_lib) / "posenc" / "lab"
+        lab.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / "content/lab/claims.json", lab / "claims.json")
         prefix = Path(os.environ["POSENC_PREFIX"]) if "POSENC_PREFIX" in os.environ else self.build_library()
         library = next(path for path in sorted(prefix.glob("lib*/**/libposenc_c.so.*")) if not path.is_symlink())
         libs = Path(self.build_lib) / "posenc" / "libs"

@@ -95,6 +95,8 @@ wheel() {
   local package=$build/package/posenc
   mkdir -p "$package/libs"
   cp "$root"/python/posenc/{*.py,*.pyi,py.typed} "$work"/{schemes,keywords}.py "$build/python/posenc/_posenc.abi3.so" "$package/"
+  mkdir -p "$package/lab"
+  cp "$root"/python/posenc/lab/*.py "$root/content/lab/claims.json" "$package/lab/"
   cp "$build/libposenc_c.so.0" "$package/libs/"
   "$tools-strip" --strip-unneeded "$package/_posenc.abi3.so" "$package/libs/libposenc_c.so.0"
   quietly "$log" "$python" "$here/check.py" "$package" "$machine" "$glibc"

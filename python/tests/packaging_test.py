@@ -40,7 +40,7 @@ class Packaging(unittest.TestCase):
         cls.keep = tempfile.TemporaryDirectory()
         folder = cls.folder = Path(cls.keep.name)
         (folder / "tree/content").mkdir(parents=True)
-        for part in ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "content/models"):
+        for part in ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "content/models", "content/lab"):
             (folder / "tree" / part).symlink_to(ROOT / part)
         shutil.copytree(ROOT / "python", folder / "tree/python", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "dist"))
         run(sys.executable, "setup.py", "-q", "sdist", "-d", folder / "dist", cwd=folder / "tree/python")
@@ -63,7 +63,7 @@ class Packaging(unittest.TestCase):
         with tarfile.open(self.source) as archive:
             names = {name.partition("/")[2] for name in archive.getnames()}
         for name in ("native/CMakeLists.txt", "native/include/posenc/posenc_c.h", "native/src/c_api/posenc_c.map",
-                     "native/content/models/classes.json", "src/_posenc.c", "src/borrow.h", "src/generate_attention.py",
+                     "native/content/models/classes.json", "native/content/lab/claims.json", "posenc/lab/__main__.py", "src/_posenc.c", "src/borrow.h", "src/generate_attention.py",
                      "src/generate_schemes.py", "posenc/__init__.py", "posenc/py.typed", "posenc/_posenc.pyi"):
             self.assertIn(name, names)
 
@@ -75,7 +75,8 @@ class Packaging(unittest.TestCase):
             names = set(archive.namelist())
             metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
             archive.extractall(self.folder / "contents")
-        for name in ("posenc/_posenc.abi3.so", "posenc/libs/libposenc_c.so.0", "posenc/keywords.py", "posenc/schemes.py", "posenc/py.typed", "posenc/_posenc.pyi"):
+        for name in ("posenc/_posenc.abi3.so", "posenc/libs/libposenc_c.so.0", "posenc/keywords.py", "posenc/schemes.py", "posenc/py.typed", "posenc/_posenc.pyi", "posenc/lab/__main__.py",
+                     "posenc/lab/claims.json"):
             self.assertIn(name, names)
         self.assertEqual([line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line], [])
 

@@ -1,0 +1,170 @@
+"""Writes what a run found: report.md, summary.json and figures as SVG. Needs no torch."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from .judge import Verdict, by_chance, estimate
+from .lines import Line, chart
+
+ANSWERS = ("reproduced", "refuted", "undecided", "not testable here")
+
+
+def number(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 0.1 else f"{value:.3f}"
+
+
+def shown(verdict: Verdict) -> str:
+    found = verdict.estimate
+    if found is None:
+        return ""
+    unit = verdict.claim.get("unit", "")
+    return f"{number(found.mean)} [{number(found.low)}, {number(found.high)}]{' ' + unit if unit else ''}, {found.kind} (n = {found.n})"
+
+
+def threshold(claim: dict[str, Any]) -> str:
+    sign = {"at most": "≤ ", "at least": "≥ ", "within": "within ±"}[claim["side"]]
+    return f"{sign}{claim['threshold']}"
+
+
+def _paper(claim: dict[str, Any]) -> str:
+    effect = claim.get("paper_effect")
+    return f"{claim['published']} ({claim['source']})" + (f"; as this measure {number(float(effect))}" if effect is not None else "")
+
+
+def table(verdicts: list[Verdict], answer: str) -> list[str]:
+    chosen = [one for one in verdicts if one.answer == answer]
+    if not chosen:
+        return []
+    lines = ["", f"## {answer.capitalize()}: {len(chosen)}"]
+    if answer == "not testable here":
+        lines += ["| claim | published | why |", "|---|---|---|"]
+        return lines + [f"| {one.claim['claim']} | {_paper(one.claim)} | {one.reason} |" for one in chosen]
+    lines += ["| claim | published | here | threshold | effect here / published |", "|---|---|---|---|---|"]
+    for one in chosen:
+        share = "" if one.share is None else f"{one.share:.2f}"
+        note = f" ({one.reason})" if one.reason else ""
+        lines.append(f"| {one.claim['claim']} | {_paper(one.claim)} | {one.claim['measure']}: {shown(one)}{note} | {threshold(one.claim)} | {share} |")
+    return lines
+
+
+def scores_of(results: Any, run: str, variant: str, key: str, first: int = 0) -> dict[int, list[float]]:
+    """All seeds' values of a run by length."""
+    found: dict[int, list[float]] = {}
+    for result in results.values():
+        if result["run"] == run:
+            for score in result["scores"]:
+                if score["variant"] == variant and score["first"] == first and score.get(key) is not None:
+                    found.setdefault(score["length"], []).append(score[key])
+    return dict(sorted(found.items()))
+
+
+def _cell(values: list[float], exp: bool) -> str:
+    made = estimate(values)
+    mean, low, high = ((math.exp(one) if exp else one) for one in (made.mean, made.low, made.high))
+    return f"{mean:.3f} ± {(high - low) / 2:.3f}" if exp else f"{mean:.2f}"
+
+
+def lengths_table(results: Any, key: str, exp: bool) -> list[str]:
+    """Runs and variants by length."""
+    rows = {}
+    for result in results.values():
+        for score in result["scores"]:
+            if key in score and score["first"] == 0 and score["variant"] not in ("exact", "f32", "f32-bf16", "bf16"):
+                rows[(result["run"], score["variant"])] = scores_of(results, result["run"], score["variant"], key)
+    lengths = sorted({length for row in rows.values() for length in row})
+    if not rows:
+        return []
+    lines = ["| run | " + " | ".join(f"{length:,}" for length in lengths) + " | n |", "|---|" + "---|" * (len(lengths) + 1)]
+    for (run, variant), row in rows.items():
+        name = run if variant == "none" else f"{run}, {variant}"
+        cells = [_cell(row[length], exp) if length in row else "" for length in lengths]
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {max(len(one) for one in row.values())} |")
+    return lines
+
+
+def precision_table(results: Any) -> list[str]:
+    """The loss by first position and arithmetic of the angles, minus that of exact angles at 0, in thousandths of a nat."""
+    lines = []
+    for run in dict.fromkeys(result["run"] for result in results.values()):
+        seeds = {result["seed"]: {(s["variant"], s["first"]): s["nll"] for s in result["scores"] if s["variant"] in ("exact", "f32", "f32-bf16", "bf16")}
+                 for result in results.values() if result["run"] == run}
+        keys = sorted({key for one in seeds.values() for key in one}, key=lambda key: (key[1], key[0]))
+        for key in keys:
+            base = (("exact", 0) if any(("exact", 0) in one for one in seeds.values()) else (key[0], 0))
+            values = [1000 * (one[key] - one[base]) for one in seeds.values() if key in one and base in one]
+            if values:
+                made = estimate(values)
+                lines.append(f"| {run} | {key[0]} | {key[1]:,} | {made.mean:.3f} [{made.low:.3f}, {made.high:.3f}] | {made.n} |")
+    head = ["| trained as | evaluated with angles | first position | loss minus that at 0, 10⁻³ nats | n |", "|---|---|---|---|---|"]
+    return head + lines if lines else []
+
+
+def figures(out: Path, results: Any) -> list[str]:
+    """SVG files; their names."""
+    made = []
+    plain = [run for run in ("rope", "alibi", "t5", "sinusoidal", "none", "swan", "interleaved", "drope", "forget", "kerple", "p-rope", "base-100", "base-500k")
+             if scores_of(results, run, "none", "nll")]
+    lines = []
+    for run in plain:
+        rows = scores_of(results, run, "none", "nll")
+        lines.append(Line(run, [(length, math.exp(sum(values) / len(values))) for length, values in rows.items()]))
+    if lines:
+        made.append(chart(out / "perplexity-by-length.svg", "Perplexity of bytes by length of the window", "bytes in a window", "perplexity", lines, log_x=True, log_y=True))
+    lines = []
+    for run in plain:
+        parts = [score["by_position"] for result in results.values() if result["run"] == run for score in result["scores"]
+                 if score["variant"] == "none" and score["length"] == 2048 and "by_position" in score]
+        if parts:
+            lines.append(Line(run, [((i + 0.5) * 2048 / len(parts[0]), sum(part[i] for part in parts) / len(parts)) for i in range(len(parts[0]))]))
+    if lines:
+        made.append(chart(out / "loss-by-position.svg", "Loss by position in windows of 2,048 bytes", "position", "nats per byte", lines, rule=512))
+    lines = [Line(run, [(length, sum(values) / len(values)) for length, values in scores_of(results, run, "none", "passkey").items()]) for run in plain]
+    lines = [line for line in lines if line.points]
+    if lines:
+        made.append(chart(out / "passkey.svg", "Pass keys retrieved", "bytes in a window", "share of keys with all digits right", lines, log_x=True))
+    return made
+
+
+def markdown(results: Any, verdicts: list[Verdict], pictures: list[str]) -> str:
+    any_result = next(iter(results.values()))
+    seconds = sum(result["seconds_in_all"] for result in results.values())
+    counts = ", ".join(f"{sum(one.answer == answer for one in verdicts)} {answer}" for answer in ANSWERS)
+    stamps = sorted({result.get("claims_sha256", "")[:16] for result in results.values()})
+    parameters = sorted(result["parameters"] for result in results.values())
+    lines = [
+        "# What the lab found: the preset " + str(any_result.get("preset")), "",
+        f"{len(results)} models of {parameters[0] / 1e6:.1f} to {parameters[-1] / 1e6:.1f} million parameters, trained in {seconds / 60:.0f} minutes of processes that shared one "
+        f"{any_result['device']} (torch {any_result['torch']}). Text: {any_result.get('text_sha256', '')[:16]}. Claims as of {', '.join(stamps)}.", "",
+        f"**{counts}.** Schemes are compared seed by seed, with the same initial weights and the same bytes. An interval is Student's, over n seeds; below 5 seeds it "
+        f"is the range of the values, and decides only what is clear. By chance alone, at most {by_chance(verdicts):.1f} of the decided claims would be decided wrongly.",
+    ]
+    for answer in ANSWERS:
+        lines += table(verdicts, answer)
+    for title, body in (("Perplexity of bytes by length", lengths_table(results, "nll", True)), ("Pass keys retrieved", lengths_table(results, "passkey", False)),
+                        ("Strings repeated or copied exactly", lengths_table(results, "exact", False)), ("Exact, float32 and bf16 angles", precision_table(results))):
+        if body:
+            lines += ["", f"## {title}", *body]
+    lines += ["", *(f"![{name}]({name})" for name in pictures), "", "## What computed attention", ""]
+    lines += [f"- {run}: {way}" for run, way in sorted({(result["run"], "; ".join(result["attention"])) for result in results.values()})]
+    speeds = sorted(result["tokens_per_second"] for result in results.values())
+    lines += ["", f"Tokens per second and process: {speeds[0] / 1e6:.2f} to {speeds[-1] / 1e6:.2f} million, median {speeds[len(speeds) // 2] / 1e6:.2f}."]
+    return "\n".join(lines) + "\n"
+
+
+def summary(results: Any, verdicts: list[Verdict]) -> dict[str, Any]:
+    return {"format": "posenc-lab-gpu-summary-1", "by_chance": by_chance(verdicts), "verdicts": [
+        {"id": one.claim["id"], "claim": one.claim["claim"], "verdict": one.answer, "reason": one.reason, "values": one.values, "threshold": threshold(one.claim),
+         "mean": one.estimate.mean if one.estimate else None, "interval": [one.estimate.low, one.estimate.high] if one.estimate else None,
+         "interval_kind": one.estimate.kind if one.estimate else None, "n": one.estimate.n if one.estimate else 0,
+         "paper_effect": one.claim.get("paper_effect"), "effect_over_published": one.share} for one in verdicts],
+        "results": len(results)}
+
+
+def write(out: Path, results: Any, verdicts: list[Verdict]) -> None:
+    pictures = figures(out, results)
+    (out / "report.md").write_text(markdown(results, verdicts, pictures), "utf-8")
+    (out / "summary.json").write_text(json.dumps(summary(results, verdicts), indent=1) + "\n", "utf-8")
