@@ -32,7 +32,7 @@ class Statistics(unittest.TestCase):
         found = judge.estimate([1.0, 2.0, 3.0, 4.0, 5.0])
         self.assertAlmostEqual(found.mean, 3.0)
         self.assertAlmostEqual(found.high - 3.0, 2.776 * math.sqrt(2.5) / math.sqrt(5), places=6)  # t of 4 degrees · s / √n
-        self.assertEqual((found.kind, found.n), ("95 % interval", 5))
+        self.assertEqual((found.kind, found.n), ("95% interval", 5))
 
     def test_few_values_are_a_range(self):
         found = judge.estimate([3.0, 1.0])
@@ -156,7 +156,7 @@ class Report(unittest.TestCase):
             report.write(Path(folder), made, verdicts)
             text_made = (Path(folder) / "report.md").read_text("utf-8")
             self.assertIn("## Reproduced", text_made)
-            self.assertIn("95 % interval (n = 5)", text_made)
+            self.assertIn("95% interval (n = 5)", text_made)
             summary = json.loads((Path(folder) / "summary.json").read_text("utf-8"))
             self.assertEqual(len(summary["verdicts"]), len(verdicts))
             for picture in ("perplexity-by-length.svg", "loss-by-position.svg", "passkey.svg"):

@@ -27,8 +27,8 @@ def flags_of(arguments: list[str] | None) -> Any:
     parser.add_argument("--trial", type=int, default=0, metavar="STEPS", help="each run once with so few steps: whether it works here")
     parser.add_argument("--list", action="store_true", help="show the jobs in order, and train nothing")
     parser.add_argument("--report", action="store_true", help="judge and report what is there, and train nothing")
-    parser.add_argument("--no-compile", action="store_true")
-    parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     return parser.parse_args(arguments)
 
 

@@ -12,6 +12,7 @@ import posenc.torch as pt
 
 from .jobs import Position, Shape
 
+REFUSALS = (NotImplementedError, RuntimeError, ValueError, TypeError)  # posenc's, for what its kernels do not take
 SDPA = getattr(torch.nn.functional, "scaled_dot_product_attention", None)  # torch ≥ 2.0
 
 
@@ -36,10 +37,15 @@ def scheme_of(position: Position, shape: Shape, weights: Any) -> Any:
     if position.kind == "kerple":
         amplitudes, rates = weights["kerple"].detach().abs().clamp(min=0.01).tolist()
         return posenc.Kerple(amplitudes=tuple(amplitudes), rates=tuple(rates))
-    return {"none": lambda: posenc.NoPosition(), "alibi": lambda: posenc.Alibi(heads=shape.heads), "forget": lambda: posenc.ForgetGate(),
-            "t5": lambda: posenc.T5(heads=shape.heads, buckets=32, max_distance=128, bidirectional=False),
-            "sinusoidal": lambda: posenc.Sinusoidal(width=shape.width, base=position.base),
-            "learned": lambda: posenc.Learned(rows=len(weights["learned"]), width=shape.width)}[position.kind]()
+    if position.kind == "alibi":
+        return posenc.Alibi(heads=shape.heads)
+    if position.kind == "t5":
+        return posenc.T5(heads=shape.heads, buckets=32, max_distance=128, bidirectional=False)
+    if position.kind == "sinusoidal":
+        return posenc.Sinusoidal(width=shape.width, base=position.base)
+    if position.kind == "learned":
+        return posenc.Learned(rows=len(weights["learned"]), width=shape.width)
+    return posenc.ForgetGate() if position.kind == "forget" else posenc.NoPosition()
 
 
 def tables(position: Position, dims: int, ids: Any, like: Any) -> tuple[Any, Any]:
@@ -148,8 +154,8 @@ class Attention:
             try:
                 q, k = (pt.rotate(one, form, first=first, order="bshd") for one in (q, k))
                 return self._kernel(q, k, v, None, None, window)
-            except NotImplementedError:
-                self.kernels = False
+            except REFUSALS as error:
+                self._refused(error)
         key = (first, q.shape[1])
         if key not in self._tables or ids is not None:
             if len(self._tables) > 8:
@@ -166,10 +172,13 @@ class Attention:
                 out = pt.attention(q, k, v, form, table=table, causal=self.causal, window=window, order="bshd")
                 self.used.add("posenc")
                 return out
-            except (NotImplementedError, RuntimeError, ValueError, TypeError) as error:
-                self.kernels = False
-                self.used.add(f"posenc refused: {str(error)[:120]}")
+            except REFUSALS as error:
+                self._refused(error)
         return self._fallback(q, k, v, form, table, window)
+
+    def _refused(self, error: BaseException) -> None:
+        self.kernels = False
+        self.used.add(f"posenc refused: {str(error)[:120]}")
 
     def _fallback(self, q: Any, k: Any, v: Any, form: Any, table: Any, window: int) -> Any:
         """The same by torch, for what posenc's kernels refuse."""

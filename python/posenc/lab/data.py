@@ -65,7 +65,7 @@ class Text:
 
 
 class TrainingWindows:
-    """All random numbers of a run are drawn before it begins, from its seed alone, so that every scheme sees the same bytes."""
+    """All random numbers of a run are drawn before it begins, from its seed alone, so that every scheme learns from the same windows."""
 
     def __init__(self, text: Text, job: Job) -> None:
         generator = torch.Generator().manual_seed(job.seed)
@@ -91,7 +91,7 @@ class TrainingWindows:
 
 
 def masked(windows: Any, generator: Any) -> tuple[Any, Any]:
-    """15 % of the bytes hidden (as byte 0), which are the targets."""
+    """15% of the bytes hidden (as byte 0), which are the targets."""
     hidden = torch.rand(windows.shape, generator=generator, device=windows.device) < 0.15
     return windows.masked_fill(hidden, 0), windows.masked_fill(~hidden, -100)
 

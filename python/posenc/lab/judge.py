@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 FEWEST = 5  # seeds that an interval needs
-CHANCE = 0.025  # that an interval of 95 % lies on the wrong side of a threshold, on that side
+CHANCE = 0.025  # that an interval of 95% lies on the wrong side of a threshold, on that side
 # The quantile 0.975 of Student's t, by degrees of freedom.
 T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086)
 REFERENCE = re.compile(r"(?P<run>[\w.-]+)/(?P<variant>[\w-]+)@(?P<length>\d+)(?:\+(?P<first>\d+))?:(?P<field>\w+)")
@@ -43,7 +43,7 @@ class Estimate:
 
     @property
     def kind(self) -> str:
-        return "95 % interval" if self.n >= FEWEST else f"range of {self.n} seeds" if self.n > 1 else "one seed"
+        return "95% interval" if self.n >= FEWEST else f"range of {self.n} seeds" if self.n > 1 else "one seed"
 
 
 def estimate(values: list[float]) -> Estimate:

@@ -19,6 +19,7 @@ from typing import Any
 from .jobs import Job
 
 RESPAWNS = 6
+SILENCE = 10.0  # seconds between lines that only say that something goes on
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,14 @@ def attempt(job: Job, machine: Any, folder: Path, beat: Any, parent: Job | None)
     from .train import run_job
 
     failures: list[str] = []
+    compiled = machine.pieces.compiled
     for without in ("", "compiler", "kernels"):
+        if without == "compiler" and not compiled:
+            continue
+        # If it works without the compiler, the compiler stays off; if not, that was not the reason.
+        machine.pieces.compiled = compiled and without != "compiler"
         if without == "compiler":
-            if not machine.pieces.compiled:
-                continue
-            machine.pieces.compiled, machine.pieces.reason = False, "switched off after a failure"
+            machine.pieces.reason = "switched off after a failure"
         machine.kernels = without != "kernels"
         try:
             result = run_job(job, machine, folder, beat, parent)
@@ -113,15 +117,19 @@ class Pool:
         self.left = [job for job in jobs if job.name not in self.done]
         self.failed: set[str] = set()
         self.spent, self.worked, self.ended, self.respawned = 0.0, 0.0, 0, 0
+        self.said = self.start
         self.total = len(jobs)
         self.context = multiprocessing.get_context("spawn")
         self.workers = [Worker(index, setting, self.context) for index in range(min(setting.workers, max(1, len(self.left))))] if self.left else []
 
     def say(self, text: str) -> None:
-        if self.quiet:
-            return
+        """Prints a line, and keeps it in log.txt."""
         elapsed, left = time.monotonic() - self.start, max(0.0, self.deadline - time.monotonic())
-        print(f"[{int(elapsed) // 60}:{int(elapsed) % 60:02d}, {int(left)} s left, {len(self.done)}/{self.total}] {text}", flush=True)
+        line = f"[{int(elapsed) // 60}:{int(elapsed) % 60:02d}, {int(left)} s left, {len(self.done)}/{self.total}] {text}"
+        with open(self.out / "log.txt", "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+        if not self.quiet:
+            print(line, flush=True)
 
     def seconds_for(self, job: Job) -> float:
         """How long a job will take, from those that ended; before that, a careful guess."""
@@ -155,8 +163,10 @@ class Pool:
         if kind == "ready":
             worker.ready = True
         elif kind == "beat":
+            if what.startswith(("step", "evaluates")) and time.monotonic() - self.said < SILENCE:
+                return
+            self.said = time.monotonic()
             self.say(f"{name}: {what}")
-            return
         else:
             self.end(worker, kind, name, what)
 

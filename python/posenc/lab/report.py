@@ -139,7 +139,7 @@ def markdown(results: Any, verdicts: list[Verdict], pictures: list[str]) -> str:
         "# What the lab found: the preset " + str(any_result.get("preset")), "",
         f"{len(results)} models of {parameters[0] / 1e6:.1f} to {parameters[-1] / 1e6:.1f} million parameters, trained in {seconds / 60:.0f} minutes of processes that shared one "
         f"{any_result['device']} (torch {any_result['torch']}). Text: {any_result.get('text_sha256', '')[:16]}. Claims as of {', '.join(stamps)}.", "",
-        f"**{counts}.** Schemes are compared seed by seed, with the same initial weights and the same bytes. An interval is Student's, over n seeds; below 5 seeds it "
+        f"**{counts}.** Schemes are compared seed by seed, with the same initial weights and the same batches. An interval is Student's, over n seeds; below 5 seeds it "
         f"is the range of the values, and decides only what is clear. By chance alone, at most {by_chance(verdicts):.1f} of the decided claims would be decided wrongly.",
     ]
     for answer in ANSWERS:

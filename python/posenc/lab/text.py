@@ -48,7 +48,7 @@ SOURCES = (
 SILENT = frozenset(("script", "style", "nav", "head", "title"))
 BREAKS = frozenset(("p", "div", "li", "tr", "br", "h1", "h2", "h3", "h4", "h5", "dt", "dd", "pre", "table", "ul", "ol"))
 LEAST_BYTES = 400  # shorter documents are indices and redirections
-PIECE_BYTES = 1 << 16  # longer documents are cut at the end of a line, so that the dictionaries do not stand in one place
+PIECE_BYTES = 1 << 16  # longer documents are cut at the end of a line, which spreads the dictionaries
 VALIDATION_BYTES = 1 << 21  # the last documents, in an order that the hashes of the documents give
 
 
