@@ -69,6 +69,14 @@ class Smoke(unittest.TestCase):
             self.assertEqual(made.returncode, 0, made.stderr)
             self.assertFalse((Path(folder) / "results.jsonl").exists())
 
+    def test_speed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = lab("--preset", "smoke", "--speed", "--out", folder)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            rows = json.loads((Path(folder) / "speed.json").read_text("utf-8"))
+            self.assertEqual({(row["position"], "posenc" in row["attention"]) for row in rows},
+                             {("none", True), ("none", False), ("rope", True), ("rope", False), ("alibi", True), ("t5", True), ("sinusoidal", True)})
+
     def test_refusals(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertIn("no run is called", lab("--out", folder, "--only", "nothing").stderr)

@@ -27,6 +27,7 @@ def flags_of(arguments: list[str] | None) -> Any:
     parser.add_argument("--trial", type=int, default=0, metavar="STEPS", help="each run once with so few steps: whether it works here")
     parser.add_argument("--list", action="store_true", help="show the jobs in order, and train nothing")
     parser.add_argument("--report", action="store_true", help="judge and report what is there, and train nothing")
+    parser.add_argument("--speed", action="store_true", help="only time training steps with each scheme, and write speed.json")
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     return parser.parse_args(arguments)
@@ -86,6 +87,9 @@ def main(arguments: list[str] | None = None) -> int:
     if flags.text is None and flags.preset != "smoke":
         raise SystemExit("--text: the text to learn (python -m posenc.lab.text FOLDER makes lab-text.xz)")
     data, digest = texts.read(flags.text) if flags.text else (generated(), "generated")
+    if flags.speed:
+        show_speed(data, device, flags.out, jobs[0])
+        return 0
     plain = flags.out / "text.bin"
     plain.write_bytes(data)
     claims, claims_digest = read_claims()
@@ -101,6 +105,15 @@ def main(arguments: list[str] | None = None) -> int:
     write_report(flags.out)
     (flags.out / "state.json").write_text(json.dumps({"complete": complete, "done": len(pool.done), "of": pool.total, "failed": sorted(pool.failed)}) + "\n", "utf-8")
     return 0
+
+
+def show_speed(data: bytes, device: str, out: Path, job: Job) -> None:
+    from dataclasses import replace
+
+    from .speed import measure
+
+    for row in measure(data, device, out, replace(job, steps=min(job.steps, 60))):
+        print(f"{row['position']:12} {row['tokens_per_second'] / 1e6:8.3f} M tokens/s, {row['over_none']:.3f} of none: {row['attention']}")
 
 
 def generated() -> bytes:
