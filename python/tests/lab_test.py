@@ -25,7 +25,8 @@ from posenc.lab import checkpoint, data, pool
 from posenc.lab.__main__ import generated
 from posenc.lab.attend import Attention, explicit, forget_bias, kerple_bias, rotated, tables
 from posenc.lab.jobs import PRESETS, Job, Position, Shape, Variant
-from posenc.lab.train import Machine, run_job
+from posenc.lab.model import Model, Pieces
+from posenc.lab.train import Machine, optimiser_of, run_job, train_step
 
 SHAPE = Shape(layers=2, heads=2, width=32)
 SMALL = Job("small", 1, shape=SHAPE, length=64, batch=4, steps=3, warmup=1, evaluated=512, position=Position(trained=64), variants=(Variant("none", (64,)),))
@@ -126,6 +127,67 @@ class Training(unittest.TestCase):
                 shown = subprocess.run([os.environ["POSENC"], "inspect", Path(folder) / "parent-1.safetensors"], capture_output=True, text=True)
                 self.assertEqual(shown.returncode, 0, shown.stderr)
                 self.assertIn("rope", shown.stdout)
+
+
+def philox(counter, key):
+    """Philox4x32-10, as in lab/philox.h."""
+    counter, key = list(counter), list(key)
+    for _ in range(10):
+        first, second = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [(second >> 32) ^ counter[1] ^ key[0], second & 0xFFFFFFFF, (first >> 32) ^ counter[3] ^ key[1], first & 0xFFFFFFFF]
+        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return counter
+
+
+def our_name(name):
+    """Of a parameter of the C++ lab: layer.0.qkv.weight is 0.qkv here."""
+    return {"token.table": "embed", "position.table": "t5"}.get(name, name.replace("layer.", "").replace(".weight", ""))
+
+
+@unittest.skipUnless("POSENC" in os.environ, "no program")
+class TwoEngines(unittest.TestCase):
+    """The C++ lab and this one, from the same weights with the same batches."""
+
+    SIZE, BATCH, STEPS = 32, 8, 20
+
+    def trained(self, folder, scheme, steps):
+        out = Path(folder) / f"{scheme}-{steps}"
+        made = subprocess.run([os.environ["POSENC"], "lab", "train", "--scheme", scheme, "--steps", str(steps), "--size", str(self.SIZE), "--batch", str(self.BATCH),
+                               "--width", "32", "--heads", "2", "--layers", "2", "--seed", "7", "--text", str(Path(folder) / "text"), "--threads", "1", "--quiet", "-o", str(out)],
+                              capture_output=True, text=True, env={**os.environ, "POSENC_LAB_TEXT": ""})
+        self.assertEqual(made.returncode, 0, made.stderr)
+        found = checkpoint.read(next(out.glob("*/checkpoint.safetensors")))
+        return {our_name(name): value.t().contiguous() if name.endswith((".qkv.weight", ".out.weight", ".up.weight", ".down.weight")) else value
+                for name, value in found.items() if not name.startswith(("adamw.", "metrics"))}
+
+    def batches(self, text):
+        alphabet = {byte: i for i, byte in enumerate(sorted(set(text)))}
+        symbols = torch.tensor([alphabet[byte] for byte in text])
+        for step in range(self.STEPS):
+            starts = [philox((0, index, step, 1), (7, 0))[0] * (len(text) * 9 // 10 - self.SIZE - 1) >> 32 for index in range(self.BATCH)]
+            windows = torch.stack([symbols[start:start + self.SIZE + 1] for start in starts])
+            yield windows[:, :-1], windows[:, 1:]
+
+    def test_twenty_steps_agree(self):
+        text = generated()[:60_000]
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "text").write_bytes(text)
+            for scheme in ("rope", "alibi", "none"):
+                with self.subTest(scheme):
+                    weights = {name: value.requires_grad_() for name, value in self.trained(folder, scheme, 0).items()}
+                    begun = {name: value.detach().clone() for name, value in weights.items()}
+                    wanted = self.trained(folder, scheme, self.STEPS)
+                    job = replace(SMALL, position=Position(kind=scheme), shape=replace(SHAPE, scaled=False), steps=self.STEPS, learning_rate=3e-3, warmup=self.STEPS // 4)
+                    model, attention = Model(weights, job.shape, Pieces(False), torch.float32), Attention(job.position, job.shape, weights)
+                    optimiser = optimiser_of(weights, False)
+                    for step, (tokens, targets) in enumerate(self.batches(text)):
+                        train_step(job, step, model, attention, optimiser, tokens, targets)
+                    self.assertEqual(set(weights), set(wanted))
+                    for name, value in wanted.items():
+                        moved = (value - begun[name]).norm()
+                        apart = (value - weights[name].detach()).norm()
+                        self.assertGreater(moved.item(), 1e-3, name)
+                        self.assertLess((apart / moved).item(), 1e-3, name)
 
 
 class Ways(unittest.TestCase):

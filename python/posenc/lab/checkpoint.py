@@ -34,14 +34,16 @@ def write(path: Path, weights: Any, job: Job) -> None:
 
 
 def read(path: Path) -> Any:
-    """The tensors of such a file by name."""
+    """The float32 tensors of such a file by name; those without elements are left out."""
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + size])
     made = {}
     for name, facts in header.items():
-        if name == "__metadata__":
+        if name == "__metadata__" or facts["dtype"] != "F32":
             continue
         begin, end = (8 + size + one for one in facts["data_offsets"])
+        if begin == end:
+            continue
         made[name] = torch.frombuffer(bytearray(data[begin:end]), dtype=torch.float32).reshape(facts["shape"]).clone()
     return made

@@ -27,6 +27,7 @@ class Shape:
     layers: int = 6
     heads: int = 6
     width: int = 384
+    scaled: bool = True  # embeddings × √width, as in Vaswani et al. 2017, so that sinusoids are not larger than they are
 
     @property
     def head_width(self) -> int:

@@ -31,14 +31,16 @@ def initial(job: Job, rows: int) -> Any:
     made = {"embed": _normal((VOCABULARY, width), 0.02, job.seed, 0)}
     for layer in range(shape.layers):
         at = 10 * (layer + 1)
+        for name, count in (("norm1", width), ("qkv", 3 * width), ("out", width), ("norm2", width), ("up", 4 * width), ("down", width)):
+            made[f"{layer}.{name}.bias"] = torch.zeros(count)
         made[f"{layer}.norm1"], made[f"{layer}.norm2"] = torch.ones(width), torch.ones(width)
         made[f"{layer}.qkv"] = _normal((3 * width, width), 0.02, job.seed, at)
         made[f"{layer}.out"] = _normal((width, width), 0.02 / math.sqrt(2 * shape.layers), job.seed, at + 1)
         made[f"{layer}.up"] = _normal((4 * width, width), 0.02, job.seed, at + 2)
         made[f"{layer}.down"] = _normal((width, 4 * width), 0.02 / math.sqrt(2 * shape.layers), job.seed, at + 3)
         if job.position.kind == "forget":
-            made[f"{layer}.gate"], made[f"{layer}.gate_bias"] = _normal((shape.heads, width), 0.02, job.seed, at + 4), torch.full((shape.heads,), 3.0)
-    made["norm"] = torch.ones(width)
+            made[f"{layer}.gate"], made[f"{layer}.gate.bias"] = _normal((shape.heads, width), 0.02, job.seed, at + 4), torch.full((shape.heads,), 3.0)
+    made["norm"], made["norm.bias"] = torch.ones(width), torch.zeros(width)
     if job.position.kind == "learned":
         made["learned"] = _normal((rows, width), 0.02, job.seed, 1)
     if job.position.kind == "t5":
@@ -49,29 +51,29 @@ def initial(job: Job, rows: int) -> Any:
     return made
 
 
-def before(x: Any, norm: Any, weight: Any, kind: Any) -> Any:
+def before(x: Any, norm: Any, norm_bias: Any, weight: Any, bias: Any, kind: Any) -> Any:
     """Queries, keys and values of rows; `kind` is the type of the products."""
-    h = F.layer_norm(x, x.shape[-1:], norm)
-    q, k, v = F.linear(h.to(kind), weight.to(kind)).chunk(3, -1)
+    h = F.layer_norm(x, x.shape[-1:], norm, norm_bias)
+    q, k, v = F.linear(h.to(kind), weight.to(kind), bias.to(kind)).chunk(3, -1)
     return q.contiguous(), k.contiguous(), v.contiguous()
 
 
-def after(x: Any, mixed: Any, out: Any, norm: Any, up: Any, down: Any) -> Any:
+def after(x: Any, mixed: Any, out: Any, out_bias: Any, norm: Any, norm_bias: Any, up: Any, up_bias: Any, down: Any, down_bias: Any) -> Any:
     """The rest of a layer, after attention."""
     kind = mixed.dtype
-    x = x + F.linear(mixed, out.to(kind)).to(x.dtype)
-    h = F.layer_norm(x, x.shape[-1:], norm).to(kind)
-    h = F.gelu(F.linear(h, up.to(kind)), approximate="tanh")
-    return x + F.linear(h, down.to(kind)).to(x.dtype)
+    x = x + F.linear(mixed, out.to(kind), out_bias.to(kind)).to(x.dtype)
+    h = F.layer_norm(x, x.shape[-1:], norm, norm_bias).to(kind)
+    h = F.gelu(F.linear(h, up.to(kind), up_bias.to(kind)), approximate="tanh")
+    return x + F.linear(h, down.to(kind), down_bias.to(kind)).to(x.dtype)
 
 
-def logits_of(x: Any, norm: Any, embed: Any, kind: Any) -> Any:
-    return F.linear(F.layer_norm(x, x.shape[-1:], norm).to(kind), embed.to(kind)).float()
+def logits_of(x: Any, norm: Any, norm_bias: Any, embed: Any, kind: Any) -> Any:
+    return F.linear(F.layer_norm(x, x.shape[-1:], norm, norm_bias).to(kind), embed.to(kind)).float()
 
 
-def losses(x: Any, norm: Any, embed: Any, kind: Any, targets: Any) -> Any:
+def losses(x: Any, norm: Any, norm_bias: Any, embed: Any, kind: Any, targets: Any) -> Any:
     """The loss of each row; 0 where the target is −100."""
-    return F.cross_entropy(logits_of(x, norm, embed, kind), targets, reduction="none", ignore_index=-100)
+    return F.cross_entropy(logits_of(x, norm, norm_bias, embed, kind), targets, reduction="none", ignore_index=-100)
 
 
 def _allow_many_shapes() -> None:
@@ -132,31 +134,32 @@ class Model:
         """The rows after the last layer, [batch · tokens, width], of tokens [batch, tokens]."""
         weights, shape = self.weights, self.shape
         batch, count = tokens.shape
-        x = F.embedding(tokens, weights["embed"]) * math.sqrt(shape.width)
+        x = F.embedding(tokens, weights["embed"]) * (math.sqrt(shape.width) if shape.scaled else 1.0)
         added = self._added_to(attention.position, count, first, ids)
         if added is not None:
             x = x + added
         x = x.reshape(batch * count, shape.width)
         split = (batch, count, shape.heads, shape.head_width)
         for layer in range(shape.layers):
-            q, k, v = (one.view(split) for one in self.pieces(before, x, weights[f"{layer}.norm1"], weights[f"{layer}.qkv"], self.kind))
+            norm = weights[f"{layer}.norm1"], weights[f"{layer}.norm1.bias"]
+            q, k, v = (one.view(split) for one in self.pieces(before, x, *norm, weights[f"{layer}.qkv"], weights[f"{layer}.qkv.bias"], self.kind))
             gates = None
             if attention.position.kind == "forget":
-                h = F.layer_norm(x, x.shape[-1:], weights[f"{layer}.norm1"])
-                gates = F.linear(h, weights[f"{layer}.gate"], weights[f"{layer}.gate_bias"]).view(batch, count, shape.heads)
+                h = F.layer_norm(x, x.shape[-1:], *norm)
+                gates = F.linear(h, weights[f"{layer}.gate"], weights[f"{layer}.gate.bias"]).view(batch, count, shape.heads)
             mixed = attention(layer, q, k, v, first=first, ids=ids, gates=gates).reshape(batch * count, shape.width)
-            x = self.pieces(after, x, mixed, weights[f"{layer}.out"], weights[f"{layer}.norm2"], weights[f"{layer}.up"], weights[f"{layer}.down"])
+            x = self.pieces(after, x, mixed, *(weights[f"{layer}.{name}{rest}"] for name in ("out", "norm2", "up", "down") for rest in ("", ".bias")))
         return x
 
     def losses(self, tokens: Any, targets: Any, attention: Attention, first: int = 0, ids: Any = None) -> Any:
         """The loss of each token, [batch · tokens]."""
         x = self.hidden(tokens, attention, first, ids)
-        return self.pieces(losses, x, self.weights["norm"], self.weights["embed"], self.kind, targets.reshape(-1))
+        return self.pieces(losses, x, self.weights["norm"], self.weights["norm.bias"], self.weights["embed"], self.kind, targets.reshape(-1))
 
     def answers(self, tokens: Any, attention: Attention) -> Any:
         """The most likely next token after each, [batch, tokens]."""
         x = self.hidden(tokens, attention)
-        return logits_of(x, self.weights["norm"], self.weights["embed"], self.kind).argmax(-1).view(tokens.shape)
+        return logits_of(x, self.weights["norm"], self.weights["norm.bias"], self.weights["embed"], self.kind).argmax(-1).view(tokens.shape)
 
     def _added_to(self, position: Position, count: int, first: int, ids: Any) -> Any:
         if position.kind == "learned" or ids is not None:

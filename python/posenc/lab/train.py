@@ -48,10 +48,10 @@ def rate_at(job: Job, step: int) -> float:
 
 def optimiser_of(weights: Any, is_cuda: bool) -> Any:
     """AdamW; matrices decay, vectors and what belongs to positions do not."""
-    names = [name for name, value in weights.items() if value.dim() == 2 and name not in ("t5", "kerple", "learned", "embed")]
+    names = [name for name, value in weights.items() if value.dim() == 2 and name not in ("t5", "kerple", "learned")]
     groups = [{"params": [weights[name] for name in names], "weight_decay": DECAY},
               {"params": [value for name, value in weights.items() if name not in names], "weight_decay": 0.0}]
-    options: dict[str, Any] = {"lr": 1e-3, "betas": (0.9, 0.95)}
+    options: dict[str, Any] = {"lr": 1e-3, "betas": (0.9, 0.99), "eps": 1e-8}
     if is_cuda:
         try:
             return torch.optim.AdamW(groups, fused=True, **options)
@@ -76,11 +76,23 @@ def begin(job: Job, machine: Machine, folder: Path | None) -> Any:
     return {name: value.to(machine.device).requires_grad_() for name, value in weights.items()}
 
 
+def train_step(job: Job, step: int, model: Model, attention: Attention, optimiser: Any, tokens: Any, targets: Any, first: int = 0, ids: Any = None) -> Any:
+    """One step of AdamW with gradients clipped to norm 1, as in the C++ lab; returns the loss before it."""
+    loss = model.losses(tokens, targets, attention, first, ids).sum() / (targets != -100).sum()
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(list(model.weights.values()), 1.0)
+    for group in optimiser.param_groups:
+        group["lr"] = rate_at(job, step)
+    optimiser.step()
+    return loss
+
+
 def train(job: Job, machine: Machine, weights: Any, beat: Beat) -> dict[str, Any]:
     """Trains the weights in place. Returns the loss by step, seconds, tokens per second and what computed attention."""
     machine.pieces.rows.add(job.batch * job.length)
     model, attention = Model(weights, job.shape, machine.pieces, machine.dtype), attention_of(job, machine, weights)
-    optimiser, values = optimiser_of(weights, machine.is_cuda), list(weights.values())
+    optimiser = optimiser_of(weights, machine.is_cuda)
     windows = machine.text.training(job) if job.task in ("text", "masked") else None
     copies = Copies(job, machine.device) if windows is None else None
     curve: list[Any] = []
@@ -94,14 +106,7 @@ def train(job: Job, machine: Machine, weights: Any, beat: Beat) -> dict[str, Any
         else:
             assert copies is not None
             (tokens, targets), ids = copies.batch(step), copies.ids(step)
-        each = model.losses(tokens, targets, attention, first, ids)
-        loss = each.sum() / (targets != -100).sum()
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(values, 1.0)
-        for group in optimiser.param_groups:
-            group["lr"] = rate_at(job, step)
-        optimiser.step()
+        loss = train_step(job, step, model, attention, optimiser, tokens, targets, first, ids)
         if step % 25 == 0 or step == job.steps - 1:
             curve.append((step, loss.detach()))
         if step == 0:
