@@ -164,7 +164,8 @@ class Report(unittest.TestCase):
 
     def test_a_chart_of_one_point(self):
         with tempfile.TemporaryDirectory() as folder:
-            xml.parse(Path(folder) / chart(Path(folder) / "one.svg", "a & b", "x", "y", [Line("<l>", [(512, 2.0)])], log_x=True, log_y=True))
+            for points in ([(512, 2.0)], [(512, 2.0), (1024, float("nan"))], [(512, float("nan"))]):
+                xml.parse(Path(folder) / chart(Path(folder) / "one.svg", "a & b", "x", "y", [Line("<l>", points)], log_x=True, log_y=True))
 
 
 class Texts(unittest.TestCase):

@@ -33,6 +33,8 @@ def _ticks(low: float, high: float, log: bool) -> list[float]:
 def chart(path: Path, title: str, x_label: str, y_label: str, lines: list[Line], *, log_x: bool = False, log_y: bool = False,
           rule: float | None = None) -> str:
     """Writes an SVG and returns its name. rule: a vertical line."""
+    lines = [Line(line.name, [point for point in line.points if all(map(math.isfinite, point))]) for line in lines]  # a model may diverge
+    lines = [line for line in lines if line.points] or [Line("nothing finite", [(1.0, 1.0)])]
     xs, ys = ([point[axis] for line in lines for point in line.points] for axis in (0, 1))
     ranges = [(min(one), max(one)) for one in (xs, ys)]
     (x0, x1), (y0, y1) = ((low, high if high > low else low + 1) for low, high in ranges)
