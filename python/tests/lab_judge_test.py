@@ -78,6 +78,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.answer(growth, side="at least", threshold=2.1, exp=True), "refuted")
         verdict = judge.judge(claim(side="at least", threshold=1.5, exp=True, paper_effect=4.0), results(growth))
         self.assertAlmostEqual(verdict.share, 0.5)  # ln 2 / ln 4
+        self.assertIsNone(judge.judge(claim(side="at least", threshold=0.9, exp=True, paper_effect=1.01), results(growth)).share)
 
     def test_what_a_claim_needs(self):
         needed = claim(needs=[["a/none@512:passkey", 0.5]])

@@ -20,7 +20,7 @@ def flags_of(arguments: list[str] | None) -> Any:
     parser.add_argument("--out", type=Path, help="folder of the run; one that holds results is continued")
     parser.add_argument("--text", type=Path, help="lab-text.xz (python -m posenc.lab.text makes it), or any file")
     parser.add_argument("--minutes", type=float, default=1e6, help="stop by then; jobs that would not end in time are not begun")
-    parser.add_argument("--workers", type=int, default=0, help="processes that share the device (default: 3 on a GPU, 1 elsewhere)")
+    parser.add_argument("--workers", type=int, default=0, help="processes that share the device (default: 3 for each GPU, 1 elsewhere)")
     parser.add_argument("--device", default="", help="cuda or cpu (default: cuda if there is one)")
     parser.add_argument("--only", default="", help="runs to train, separated by commas")
     parser.add_argument("--seeds", type=int, default=0, help="only seeds up to this one")
@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
         others = {(one["text_sha256"], one["preset"]) for one in finished(flags.out).values()} - {(digest, flags.preset)}
         if others:
             raise SystemExit(f"{flags.out}: holds results of another text or preset; choose another folder")
-    setting = Setting(str(flags.out), str(plain), device, flags.workers or (3 if device == "cuda" else 1), not flags.no_compile)
+    setting = Setting(str(flags.out), str(plain), device, flags.workers or (3 * torch.cuda.device_count() if device == "cuda" else 1), not flags.no_compile)
     pool = Pool(jobs, setting, flags.minutes, stamp, flags.quiet, start)
     complete = pool.run()
     plain.unlink()

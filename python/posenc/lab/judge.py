@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+LEAST_EFFECT = 0.03  # a paper's effect below it is "no change", of which there is no share
 FEWEST = 5  # seeds that an interval needs
 CHANCE = 0.025  # that an interval of 95% lies on the wrong side of a threshold, on that side
 # The quantile 0.975 of Student's t, by degrees of freedom.
@@ -65,13 +66,14 @@ class Verdict:
 
     @property
     def share(self) -> float | None:
-        """The effect here over the paper's, both as logarithms if they are ratios; None without a number of the paper."""
+        """The effect here over the paper's, both as logarithms if they are ratios; None if the paper has none, or one near 0."""
         paper = self.claim.get("paper_effect")
         if self.estimate is None or not paper:
             return None
+        here, there = self.estimate.mean, float(paper)
         if self.claim.get("exp"):
-            return math.log(self.estimate.mean) / math.log(paper) if paper != 1 else None
-        return self.estimate.mean / float(paper)
+            here, there = math.log(here), math.log(there)
+        return here / there if abs(there) >= LEAST_EFFECT else None
 
 
 def value_at(results: Any, reference: str, seed: int) -> float | None:

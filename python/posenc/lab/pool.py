@@ -80,7 +80,11 @@ def work(index: int, setting: Setting, pipe: Any) -> None:
     from .train import Machine
 
     torch.set_num_threads(max(1, (os.cpu_count() or 2) // (setting.workers + 1)))
-    machine = Machine(Path(setting.text).read_bytes(), setting.device, setting.compiled)
+    device = setting.device
+    if device == "cuda":  # the workers are spread over all GPUs
+        device = f"cuda:{index % torch.cuda.device_count()}"
+        torch.cuda.set_device(device)
+    machine = Machine(Path(setting.text).read_bytes(), device, setting.compiled)
     pipe.send(("ready", "", None))
     while True:
         wanted = pipe.recv()

@@ -137,8 +137,8 @@ def markdown(results: Any, verdicts: list[Verdict], pictures: list[str]) -> str:
     parameters = sorted(result["parameters"] for result in results.values())
     lines = [
         "# What the lab found: the preset " + str(any_result.get("preset")), "",
-        f"{len(results)} models of {parameters[0] / 1e6:.1f} to {parameters[-1] / 1e6:.1f} million parameters, trained in {seconds / 60:.0f} minutes of processes that shared one "
-        f"{any_result['device']} (torch {any_result['torch']}). Text: {any_result.get('text_sha256', '')[:16]}. Claims as of {', '.join(stamps)}.", "",
+        f"{len(results)} models of {parameters[0] / 1e6:.1f} million parameters, trained in {seconds / 60:.0f} minutes of processes that shared one "
+        f"{any_result['device']} (torch {any_result['torch']}). SHA-256 of the text: {any_result.get('text_sha256', '')[:16]}…, of the claims: {', '.join(stamps)}….", "",
         f"**{counts}.** Schemes are compared seed by seed, with the same initial weights and the same batches. An interval is Student's, over n seeds; below 5 seeds it "
         f"is the range of the values, and decides only what is clear. By chance alone, at most {by_chance(verdicts):.1f} of the decided claims would be decided wrongly.",
     ]
