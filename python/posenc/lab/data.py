@@ -12,7 +12,7 @@ from .text import VALIDATION_BYTES
 HIDDEN = b"\nThe pass key is 00000.\n"
 ASKED = b"\nWhat is the pass key? The pass key is 00000.\n"
 DIGITS_OF_HIDDEN, DIGITS_OF_ASKED = HIDDEN.index(b"0"), ASKED.index(b"0")
-KEYED = 4  # one sequence in 4 has a pass key
+KEYED = 3  # one sequence in 3 has a pass key
 MENTIONS = 4  # of it in training, one in each quarter of the window, so that it can be looked up at many distances
 BEGIN, SEPARATOR, END, FIRST_SYMBOL, SYMBOLS = 1, 2, 3, 10, 16  # tokens of copy tasks
 
