@@ -278,9 +278,10 @@ class Data(unittest.TestCase):
             self.assertTrue(shown.endswith(digits + b".\n"))
         self.assertIn(b"pass key", bytes(windows[0, :20].tolist()))  # the first is at the beginning, the last near the end
         first = self.text.training(Job("a", 3, length=256, batch=16, steps=2))
-        trained = bytes(first(0)[0][1].tolist())
-        self.assertIn(b"What is the pass key?", trained)
-        self.assertEqual(trained.count(trained[-6:-1]), data.MENTIONS + 1)
+        for row, mentions in ((1, 210 // data.SLOT), (0, 1)):  # 257 bytes less the question; every other row has one mention
+            trained = bytes(first(0)[0][row].tolist())
+            self.assertIn(b"What is the pass key?", trained)
+            self.assertEqual(trained.count(trained[-6:-1]), mentions + 1)
         self.assertNotIn(b"pass key", bytes(first(0)[0][15].tolist()))
 
     def test_validation_is_not_trained(self):

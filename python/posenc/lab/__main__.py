@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import text as texts
-from .jobs import PRESETS, Job
+from .jobs import PRESETS, RECIPE, Job
 from .judge import judge_all, read_claims
 from .pool import Pool, Setting, finished, shrunk
 
@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
     plain = flags.out / "text.bin"
     plain.write_bytes(data)
     claims, claims_digest = read_claims()
-    stamp = {"format": "posenc-lab-results-1", "preset": flags.preset, "claims_sha256": claims_digest, "text_sha256": digest}
+    stamp = {"format": "posenc-lab-results-1", "preset": flags.preset, "claims_sha256": claims_digest, "text_sha256": digest, "recipe": RECIPE}
     if flags.out.joinpath("results.jsonl").is_file():
         others = {(one["text_sha256"], one["preset"]) for one in finished(flags.out).values()} - {(digest, flags.preset)}
         if others:

@@ -13,7 +13,7 @@ HIDDEN = b"\nThe pass key is 00000.\n"
 ASKED = b"\nWhat is the pass key? The pass key is 00000.\n"
 DIGITS_OF_HIDDEN, DIGITS_OF_ASKED = HIDDEN.index(b"0"), ASKED.index(b"0")
 KEYED = 3  # one sequence in 3 has a pass key
-MENTIONS = 4  # of it in training, one in each quarter of the window, so that it can be looked up at many distances
+MENTIONS, SLOT = 12, 38  # at most so many mentions of it in training, one in each slot of at least so many bytes
 BEGIN, SEPARATOR, END, FIRST_SYMBOL, SYMBOLS = 1, 2, 3, 10, 16  # tokens of copy tasks
 
 
@@ -72,10 +72,16 @@ class TrainingWindows:
         device = text.all.device
         self.text, self.job, self.keyed = text, job, job.batch // KEYED if job.task == "text" else 0
         self.starts = torch.randint(text.validation - job.length - 1, (job.steps, job.batch), generator=generator).to(device)
-        quarter = (job.length + 1 - len(ASKED)) // MENTIONS
-        self.keyed = self.keyed if quarter > len(HIDDEN) else 0
-        places = torch.randint(max(1, quarter - len(HIDDEN)), (job.steps, max(1, self.keyed), MENTIONS), generator=generator)
-        self.places = (places + quarter * torch.arange(MENTIONS)).to(device)
+        room = job.length + 1 - len(ASKED)
+        mentions = min(MENTIONS, room // SLOT)
+        self.keyed = self.keyed if mentions > 0 else 0
+        slot = room // max(1, mentions)
+        places = torch.randint(max(1, slot - len(HIDDEN)), (job.steps, max(1, self.keyed), max(1, mentions)), generator=generator)
+        places += slot * torch.arange(max(1, mentions))
+        # Many mentions teach to look a key up; every other sequence has only one, anywhere, which teaches to look far back.
+        alone = torch.randint(max(1, room - len(HIDDEN)), (job.steps, max(1, self.keyed), 1), generator=generator)
+        places[:, ::2] = alone[:, ::2]
+        self.places = places.to(device)
         self.keys = torch.randint(10, (job.steps, max(1, self.keyed), 5), generator=generator).to(device)
         self.first = torch.randint(max(1, job.offsets), (job.steps,), generator=generator).tolist()
         self.mask = torch.Generator(device=device).manual_seed(job.seed + 1)
