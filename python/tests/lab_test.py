@@ -24,7 +24,7 @@ import posenc
 from posenc.lab import checkpoint, data, pool
 from posenc.lab.__main__ import generated
 from posenc.lab.attend import Attention, explicit, forget_bias, kerple_bias, rotated, tables
-from posenc.lab.jobs import PRESETS, Job, Position, Shape, Variant
+from posenc.lab.jobs import PRESETS, RECIPE, Job, Position, Shape, Variant
 from posenc.lab.model import Model, Pieces
 from posenc.lab.train import Machine, optimiser_of, run_job, train_step
 
@@ -50,12 +50,15 @@ class Smoke(unittest.TestCase):
             self.assertEqual(before.count("\n"), 1)
             with open(out / "results.jsonl", "a", encoding="utf-8") as file:
                 file.write('{"name": "rope-2", "sco\n')  # what a run that was killed may leave
+                older = {**json.loads(before), "name": "none-1", "run": "none", "recipe": 0}
+                file.write(json.dumps(older) + "\n")
             second = lab("--preset", "smoke", "--out", out)
             self.assertEqual(second.returncode, 0, second.stdout + second.stderr)
             after = (out / "results.jsonl").read_text("utf-8")
             self.assertTrue(after.startswith(before))  # what was there is not trained again
             results = pool.finished(out)
             self.assertEqual(set(results), {job.name for job in PRESETS["smoke"]()}, second.stdout)
+            self.assertEqual({result["recipe"] for result in results.values()}, {RECIPE})  # what was of another one is trained again
             for result in results.values():
                 self.assertEqual(result["failures"], [], result["name"])
                 self.assertFalse([way for way in result["attention"] if "refused" in way], result["name"])

@@ -61,6 +61,8 @@ def write_report(out: Path) -> None:
 
     claims, _ = read_claims()
     results = finished(out)
+    newest = max((result.get("recipe", 0) for result in results.values()), default=0)
+    results = {name: result for name, result in results.items() if result.get("recipe", 0) == newest}
     if results:
         verdicts = judge_all(claims, results)
         write(out, results, verdicts)
