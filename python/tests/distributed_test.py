@@ -1,33 +1,16 @@
 """posenc.torch.distributed: two and four processes on the loopback give what one process gives, with gradients."""
 
 import os
-import pickle
-import sys
-import tempfile
+import time
 import unittest
 
-if os.environ.get("POSENC_SANITIZE"):
-    print("not with a sanitizer: torch is not built for it")
-    sys.exit(77)
-try:
-    import torch
-    import torch.distributed as dist
-except ImportError:
-    print("torch is not installed: python3-torch")
-    sys.exit(77)
-if not dist.is_available():
-    print("this torch has no torch.distributed")
-    sys.exit(77)
-import datetime
-import traceback
-import warnings
+from ranks import ranks  # first: it ends the test where there is no torch
 
-import torch.multiprocessing as mp
-
-warnings.simplefilter("ignore")  # torch's own
 import posenc
 import posenc.torch as pt
-from posenc import torch_distributed
+import torch
+import torch.distributed as dist
+from posenc import _methods, _ranks, _shards
 from posenc.torch import distributed
 
 ROPE = posenc.Rope(dims=8)
@@ -137,10 +120,11 @@ def given_positions(rank, size):
         mine = [distributed.shard(x, dim=2) for x in (q, k, v)]
         out = distributed.context_parallel_attention(*mine, ROPE, method=method, causal=True, positions=distributed.shard(ids, dim=0))
         found[method] = float((distributed.unshard(out, dim=2) - wanted).abs().max())
-    far = torch.arange(TOKENS) + 2**31  # positions past 32 bits: RoPE depends on distances alone
     mine = [distributed.shard(x, dim=2) for x in (q, k, v)]
-    out = distributed.context_parallel_attention(*mine, ROPE, method="ring", causal=True, positions=distributed.shard(far, dim=0))
-    found["2^31"] = float((distributed.unshard(out, dim=2) - pt.attention(q, k, v, ROPE, causal=True)).abs().max())
+    for first in (2**31 - 3, 2**33, 2**53 - TOKENS):  # positions past 32 bits: RoPE depends on offsets alone
+        far = torch.arange(TOKENS) + first
+        out = distributed.context_parallel_attention(*mine, ROPE, method="ring", causal=True, positions=distributed.shard(far, dim=0))
+        found[first] = float((distributed.unshard(out, dim=2) - pt.attention(q, k, v, ROPE, causal=True)).abs().max())
     bshd = [x.transpose(1, 2).contiguous() for x in mine]
     out = distributed.context_parallel_attention(*bshd, ROPE, method="ring", causal=True, order="bshd")
     found["bshd"] = float((distributed.unshard(out, dim=1).transpose(1, 2) - pt.attention(q, k, v, ROPE, causal=True)).abs().max())
@@ -187,10 +171,18 @@ def faults(rank, size):
         "form": lambda: call(*mine, ROPE if rank != 1 else posenc.Rope(dims=4), causal=True),
         "odd": lambda: call(*odd, ROPE, causal=True),
         "empty": lambda: call(*(x[:, :, :0] for x in mine), ROPE, causal=True),
+        "empty on one": lambda: call(*(x[:, :, : 0 if rank == 1 else 16] for x in mine), ROPE, causal=True),
         "packed": lambda: call(*mine, ROPE, causal=True, packed=[3, 4]),
         "unknown": lambda: call(*mine, ROPE, causal=True, key_mask=torch.ones(2, 8)),
+        "unknown on one": lambda: call(*mine, ROPE, causal=True, **({"key_mask": torch.ones(2, 8)} if rank == 1 else {})),
+        "order": lambda: call(*mine, ROPE, order="sbhd"),
         "method": lambda: call(*mine, ROPE, method="tree"),
         "heads": lambda: call(*mine, ALIBI, method="all-to-all"),
+        "rotations by head": lambda: call(*mine, posenc.Fope(heads=4, dims=8), method="all-to-all"),
+        "counts": lambda: call(*mine, posenc.Cope(rows=16), table=torch.zeros(16, 8), method="ring"),
+        "positions on one": lambda: call(*mine, ROPE, positions=torch.arange(16) if rank == 1 else None),
+        "positions too few": lambda: call(*mine, ROPE, positions=torch.arange(15)),
+        "positions too large": lambda: call(*mine, ROPE, positions=torch.arange(16) + (2**53 - 15 if rank == 1 else 0)),
         "positions": lambda: call(*mine, ROPE, window=3, positions=torch.arange(mine[0].shape[2])),
         "shard": lambda: distributed.shard(q[:, :, :7], dim=2),
         "split": lambda: distributed.shard(q, dim=2, split="stripes"),
@@ -206,48 +198,152 @@ def faults(rank, size):
     return said
 
 
-def a_rank_ends(rank, size):
+def peak_of(call):
+    """The most bytes that tensors made in a call had at once."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as found:
+        kept = call()
+    events = [one for one in found.profiler.kineto_results.events() if one.name() == "[memory]"]
+    when = lambda one: one.start_ns() if hasattr(one, "start_ns") else one.start_us()
+    now = most = 0
+    for one in sorted(events, key=when):
+        now += one.nbytes()
+        most = max(most, now)
+    return most, kept
+
+
+def memory(rank, size):
+    """Peaks of forward and backward, in bytes of a shard's keys and values. Two shards of 256 tokens a rank, whatever the ranks."""
+    made = torch.Generator().manual_seed(rank)
+    found = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        q, k, v, d = (torch.randn(1, 2, 512, 64, generator=made).to(dtype).requires_grad_() for _ in range(4))
+        shard = 2 * k.numel() * k.element_size()
+        call = lambda method: distributed.context_parallel_attention(q, k, v, ROPE, causal=True, method=method, check=False)
+        for method in ("ring", "all-gather"):
+            forward, out = peak_of(lambda: call(method))
+            backward, _ = peak_of(lambda: torch.autograd.grad(out, (q, k, v), d))
+            found[method, str(dtype)] = forward / shard, backward / shard
+    return found
+
+
+class Layer(torch.nn.Module):
+    """A layer with RoPE and sinks, over this rank's tokens; or, without ranks, over all."""
+
+    def __init__(self):
+        super().__init__()
+        self.project, self.mix = torch.nn.Linear(16, 64), torch.nn.Linear(32, 16)
+        self.sinks = torch.nn.Parameter(torch.zeros(4))
+
+    def forward(self, x, method=None):
+        q, k, v = (one.unflatten(-1, (-1, 8)) for one in self.project(x).split((32, 16, 16), -1))
+        if method is None:
+            out = pt.attention(q, k, v, ROPE, causal=True, sinks=self.sinks, order="bshd")
+        else:
+            out = distributed.context_parallel_attention(q, k, v, ROPE, causal=True, sinks=self.sinks, order="bshd", method=method)
+        return self.mix(out.flatten(-2))
+
+
+def trained(wrap, rank, size, method="ring"):
+    """Two steps of a layer in DDP or FSDP, and of one process that has the whole sequence: (worst difference of parameters, of the loss)."""
+    made = torch.Generator().manual_seed(3)
+    x, y = torch.randn(2, 2, TOKENS, 16, generator=made)
+    torch.manual_seed(0)
+    alone = Layer()
+    torch.manual_seed(0)
+    ours = wrap(Layer())
+    mine, wanted = distributed.shard(x), distributed.shard(y)
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.5) for one in (alone, ours)]
+    for _ in range(2):
+        losses = [(alone(x) - y).pow(2).mean(), (ours(mine, method) - wanted).pow(2).mean()]  # DDP takes the mean of the ranks' gradients
+        for loss, optimizer in zip(losses, optimizers):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    total = losses[1].detach()
+    dist.all_reduce(total)
+    module = ours.module if hasattr(ours, "module") else ours
+    return max(float((a - b).abs().max()) for a, b in zip(alone.parameters(), module.parameters())), abs(float(losses[0] - total / size))
+
+
+def in_ddp(rank, size):
+    return {method: trained(torch.nn.parallel.DistributedDataParallel, rank, size, method) for method in ("ring", "all-gather")}
+
+
+def compiled(rank, size):
+    """One operator in the graph, for each method; None: this torch has no operators."""
+    if not pt.HAS_OPERATORS:
+        return None
+    found = {}
+    for method in ("ring", "all-gather", "all-to-all"):
+        def call(q, k, v):
+            return distributed.context_parallel_attention(q, k, v, ROPE, method=method, causal=True) * 2
+
+        results = []
+        for one in (call, torch.compile(call, fullgraph=True, backend="aot_eager")):
+            q, k, v, d = (distributed.shard(x, dim=2).requires_grad_() for x in inputs())
+            out = one(q, k, v)
+            results.append((out.detach(), *torch.autograd.grad(out, (q, k, v), d.detach())))
+        found[method] = all(torch.equal(a, b) for a, b in zip(*results))
+    return found
+
+
+def timed(call):
+    """What it raised, and after how many seconds."""
+    begin = time.monotonic()
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error), time.monotonic() - begin
+    return "accepted", 0
+
+
+def ends_before(rank, size):
     if rank == 1:
         os._exit(7)
-    q, k, v, _ = inputs()
-    mine = [distributed.shard(x, dim=2) for x in (q, k, v)]
-    try:
-        distributed.context_parallel_attention(*mine, ROPE, causal=True)
-    except RuntimeError as error:
-        return str(error)
-    return "accepted"
+    mine = [distributed.shard(x, dim=2) for x in inputs()[:3]]
+    return timed(lambda: distributed.context_parallel_attention(*mine, ROPE, causal=True))
 
 
-def run_rank(rank, size, work, folder):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size, timeout=datetime.timedelta(seconds=60))
-    try:
-        result = globals()[work](rank, size)
-    except Exception:
-        result = traceback.format_exc()
-    with open(f"{folder}/{rank}", "wb") as file:
-        pickle.dump(result, file)
-    if work != "a_rank_ends":
-        dist.destroy_process_group()
+def at_its_first_step(rank, action):
+    """Rank 1 has agreed and begun to send, and then does something else."""
+    turn = _ranks.Carousel.turn
+
+    def changed(self):
+        if rank == 1:
+            action()
+        turn(self)
+
+    _ranks.Carousel.turn = changed
 
 
-def ranks(work, size):
-    """What each rank returned; None for one that ended."""
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    with tempfile.TemporaryDirectory() as folder:
-        context = mp.get_context("spawn")
-        processes = [context.Process(target=run_rank, args=(rank, size, work, folder)) for rank in range(size)]
-        for one in processes:
-            one.start()
-        for one in processes:
-            one.join(120)
-            if one.is_alive():
-                one.kill()
-        found = []
-        for rank in range(size):
-            path = f"{folder}/{rank}"
-            found.append(pickle.load(open(path, "rb")) if os.path.exists(path) else None)
-        return found
+def ends_within(rank, size):
+    at_its_first_step(rank, lambda: os._exit(7))
+    mine = [distributed.shard(x, dim=2) for x in inputs()[:3]]
+    return timed(lambda: distributed.context_parallel_attention(*mine, ROPE, causal=True, method="ring"))
+
+
+def hangs_within(rank, size):
+    at_its_first_step(rank, lambda: (time.sleep(8), os._exit(7)))  # longer than the timeout
+    mine = [distributed.shard(x, dim=2) for x in inputs()[:3]]
+    return timed(lambda: distributed.context_parallel_attention(*mine, ROPE, causal=True, method="ring"))
+
+
+def ends_in_backward(rank, size):
+    mine = [distributed.shard(x, dim=2).requires_grad_() for x in inputs()[:3]]
+    out = distributed.context_parallel_attention(*mine, ROPE, causal=True, method="ring")
+    at_its_first_step(rank, lambda: os._exit(7))
+    return timed(lambda: out.sum().backward())
+
+
+TOGETHER = {2: [matrix, other_types, given_positions, faults, memory, in_ddp, compiled], 4: [matrix, sharded_cache, in_a_group, memory]}
+FOUND = {}
+
+
+def found_by(work, size):
+    """What each rank returned. Everything that a group of one size does is done by the same processes."""
+    if size not in FOUND:
+        FOUND[size] = ranks(TOGETHER[size], size)
+    return [None if one is None else one[work.__name__] for one in FOUND[size]]
 
 
 class Distributed(unittest.TestCase):
@@ -257,64 +353,112 @@ class Distributed(unittest.TestCase):
 
     def test_every_case_on_two_and_four_ranks(self):
         for size in (2, 4):
-            for found in ranks("matrix", size):
+            for found in found_by(matrix, size):
                 self.assertIsInstance(found, tuple, found)
                 self.check(found[0], 2e-6)
                 self.assertTrue(found[1], "not the same bits in a second run")
 
     def test_other_types(self):
-        for found in ranks("other_types", 2):
+        for found in found_by(other_types, 2):
             self.assertIsInstance(found, dict, found)
             for (dtype, method), error in found.items():
                 self.assertLess(error, {"torch.bfloat16": 2e-2, "torch.float16": 2e-3, "torch.float64": 1e-14}[dtype], (dtype, method))
 
     def test_given_positions_and_orders(self):
-        for found in ranks("given_positions", 2):
+        for found in found_by(given_positions, 2):
             self.assertIsInstance(found, dict, found)
             self.check(found, 2e-6)
 
     def test_a_cache_split_between_ranks(self):
-        for found in ranks("sharded_cache", 4):
+        for found in found_by(sharded_cache, 4):
             self.assertIsInstance(found, tuple, found)
             self.assertLess(found[0], 1e-6)
             self.assertTrue(found[1], "ranks have different bits")
 
     def test_a_group_of_some_ranks(self):
-        found = ranks("in_a_group", 4)
+        found = found_by(in_a_group, 4)
         for rank in (1, 3):
             self.assertIsInstance(found[rank], float, found)
             self.assertLess(found[rank], 2e-6)
         self.assertEqual([found[0], found[2]], ["shard: this process is not in the group"] * 2)
 
+    def test_memory_of_a_rank(self):
+        """As docs/guide/scaling.md has it, in shards of keys and values: q is half of one here."""
+        for size in (2, 4):
+            for found in found_by(memory, size):
+                self.assertIsInstance(found, dict, found)
+                for dtype, wide in (("torch.float32", 1), ("torch.bfloat16", 2)):  # how many times a float32 is larger
+                    forward, backward = found["ring", dtype]
+                    sums = 3 * 4 / (2 * 64 * 4) * wide  # three logsumexps, a float32 for each 64 features
+                    # The message at hand and the one in flight; out in float32, a part of it, and for 16 bits the rounded result.
+                    self.assertLessEqual(forward, 2 + 0.5 * wide + 0.5 + (0.5 if wide > 1 else 0) + sums)
+                    self.assertGreater(forward, 2)
+                    # The same; the gradients of both in float32; those of this step; d_q in float32 and a part; results.
+                    self.assertLessEqual(backward, 2 + 2 * wide + 1 + 0.5 * wide + 0.5 + 0.5 + sums)
+                    self.assertGreater(found["all-gather", dtype][0], size)  # all keys: more with more ranks
+        self.assertGreater(found_by(memory, 4)[0]["all-gather", "torch.float32"][0], 2 + 0.5 + 0.5 + 3 / 128)  # what a ring may not
+
+    def test_a_layer_in_ddp(self):
+        for found in found_by(in_ddp, 2):
+            self.assertIsInstance(found, dict, found)
+            for method, (parameters, loss) in found.items():
+                self.assertLess(parameters, 2e-6, method)
+                self.assertLess(loss, 2e-6, method)
+
+    def test_compiled_it_is_an_operator(self):
+        for found in found_by(compiled, 2):
+            if found is None:
+                self.skipTest("this torch has no operators (2.4)")
+            self.assertEqual(found, {"ring": True, "all-gather": True, "all-to-all": True})
+
     def test_faults_are_the_same_error_on_every_rank(self):
-        first, second = ranks("faults", 2)
+        first, second = found_by(faults, 2)
         self.assertIsInstance(first, dict, first)
         wanted = {
             "shape": "the ranks disagree about shapes: q [2, 4, 16, 8], k [2, 2, 16, 8], v [2, 2, 16, 8] on rank 0, q [2, 4, 3, 8]",
-            "type": "the ranks disagree about types: q torch.float32", "option": "the ranks disagree about options: [('causal', True)]",
+            "type": "the ranks disagree about types: q torch.float32", "option": 'the ranks disagree about options: {"causal": true, ',
             "form": "the ranks disagree about form:", "odd": "expected a positive number of tokens that 4 divides (zigzag, 2 ranks), got 6",
-            "empty": "got 0", "packed": "expected positive lengths that add up to the 32 tokens of all ranks, got a sum of 7",
-            "unknown": "there is no option 'key_mask' over several ranks", "method": "method must be one of auto, ring, all-to-all, all-gather, got 'tree'",
-            "heads": "choose ring or all-gather", "positions": "cannot be combined with positions", "shard": "got 7", "split": "got 'stripes'"}
+            "empty": "got 0", "empty on one": "the ranks disagree about shapes",
+            "packed": "expected positive lengths that add up to the 32 tokens of all ranks, got a sum of 7",
+            "unknown": "there is no option 'key_mask' over several ranks", "unknown on one": "the ranks disagree about options",
+            "method": "method must be one of auto, ring, all-to-all, all-gather, got 'tree'", "heads": "choose ring or all-gather",
+            "rotations by head": "choose ring or all-gather", "counts": "cope counts over all keys, which a ring does not have at once",
+            "positions": "cannot be combined with positions", "positions on one": "the ranks disagree about positions: none on rank 0, [16] torch.int64",
+            "positions too few": "expected a position for each of the 16 tokens of a rank, got 15",
+            "positions too large": "positions must lie between -2^53 and 2^53, got 9007199254740992",
+            "order": 'order must be "bhsd" or "bshd", got \'sbhd\'', "shard": "got 7", "split": "got 'stripes'"}
         self.assertEqual(set(first), set(wanted))
         for name, text in wanted.items():
             self.assertIn(text, first[name])
             self.assertEqual(first[name], second[name])
 
-    def test_a_rank_that_ends_is_an_error_on_the_others(self):
-        found = ranks("a_rank_ends", 2)
-        self.assertIsNone(found[1])
-        self.assertNotEqual(found[0], "accepted")
-        self.assertNotIn("Traceback", found[0])
+    def test_a_rank_that_ends_or_hangs_is_an_error_on_the_others(self):
+        """On every other rank, within the group's timeout; none of them exits before all have found out."""
+        for work, size, left in ((ends_before, 2, 1), (ends_within, 4, 3), (hangs_within, 4, 3), (ends_in_backward, 4, 3)):
+            found = ranks([work], size, timeout=4, ends=left)
+            for rank in {*range(size)} - {1}:
+                self.assertIsInstance(found[rank][work.__name__], tuple, found)
+                said, seconds = found[rank][work.__name__]
+                self.assertIn("a rank ended, or did not answer within the group's timeout", said, (work, rank))
+                self.assertLess(seconds, 6, (work, rank))
 
     def test_steps_that_no_query_needs_are_skipped(self):
-        steps = lambda split, window, packed=None: torch_distributed._steps(torch_distributed._layout(1024, 8, split, packed, 0), True, window)
+        steps = lambda split, window, packed=None: _shards.steps_of(_shards.layout_of(1024, 8, split, packed, 0), True, window)
         self.assertEqual(steps("contiguous", 0), tuple(range(8)))
         self.assertEqual(steps("contiguous", 100), (0, 1))
         self.assertEqual(steps("contiguous", 129), (0, 1))
         self.assertEqual(steps("contiguous", 130), (0, 1, 2))
         self.assertEqual(steps("zigzag", 64), (0, 1, 7))
         self.assertEqual(steps("contiguous", 0, (128,) * 8), (0,))
+
+    def test_sequences_past_32_bits_are_laid_out_without_their_tokens(self):
+        tokens, size = 2**36, 4
+        layout = _shards.layout_of(tokens, size, "zigzag", (2**35 - 5, 2**35 + 5), 0)
+        self.assertEqual(sum(piece.size for pieces in layout for piece in pieces), tokens)
+        last = layout[0][-1]
+        self.assertEqual((last.token + last.size, last.position + last.size, last.sequence), (tokens, 2**35 + 5, 2**35 - 5))
+        (call,) = _shards.calls_of(layout[0][-1:], layout[3][-1:], True, 0)
+        self.assertEqual((call.query_position, call.key_position), (2**35 + 5 - 2**33, 5))
 
     def test_merging_by_torch_is_merge(self):
         made = torch.Generator().manual_seed(1)
@@ -326,7 +470,7 @@ class Distributed(unittest.TestCase):
         other[other_sums == -float("inf")] = 0
         for dtype in (torch.float32, torch.bfloat16):
             wanted = posenc.merge(a := out.clone(), sa := sums.clone(), other.to(dtype), other_sums)
-            torch_distributed._merge_by_torch(b := out.clone(), sb := sums.clone(), other.to(dtype), other_sums)
+            _methods.merge_by_torch(b := out.clone(), sb := sums.clone(), other.to(dtype), other_sums)
             self.assertIs(wanted, a)
             self.assertTrue(torch.allclose(a, b, rtol=1e-6, atol=1e-6))
             self.assertTrue(torch.allclose(sa, sb, rtol=1e-6, atol=1e-6))
