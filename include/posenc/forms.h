@@ -202,6 +202,9 @@ std::size_t axis_of(const Rotation& rotation, std::size_t pair) noexcept;
 bool is_plain(const Rotation& rotation) noexcept;
 /// The rotation of a single head. Throws: Error for a head that the rotation does not have.
 Rotation head_of(const Rotation& rotation, std::int64_t head);
+/// The rotation of heads first, first + 1 … first + count − 1, for a process that has only these (tensor parallelism). A rotation
+/// that all heads share remains as it is. Throws: Error for heads that the rotation does not have.
+Rotation slice_heads(const Rotation& rotation, std::int64_t first, std::int64_t count);
 
 /// The adjoint (transpose), which propagates gradients backwards. Keeps the magnitude.
 Rotation adjoint(const Rotation& rotation);
@@ -241,6 +244,8 @@ double softmax_factor_of(const Bias& bias) noexcept;
 /// The bias of a single head. It refers to the same memory as the original.
 /// Throws: Error for a head that the bias does not have.
 Bias head_of(const Bias& bias, std::int64_t head);
+/// The same of heads first, first + 1 … first + count − 1.
+Bias slice_heads(const Bias& bias, std::int64_t first, std::int64_t count);
 
 /// How a query's factor depends on its position p.
 enum class TemperatureRule : std::uint8_t {
@@ -273,6 +278,10 @@ struct Nothing {
 
 /// What `prepare` turns a scheme into, and all that kernels know about it.
 using Form = OneOf<std::variant<Nothing, Addition, Rotation, Bias>>;
+
+/// The form of heads first, first + 1 … first + count − 1 of any form: an addition, and what all heads share, remains as it is.
+/// It refers to the same memory as the original. Throws: Error for heads that the form does not have.
+Form slice_heads(const Form& form, std::int64_t first, std::int64_t count);
 
 /// Replaces the trained table that the form reads by another one; nothing is recomputed. `key_weights` replaces the
 /// vectors dotted with keys, if the form has them (DeBERTa), and `value_weights` those added to values; tables passed

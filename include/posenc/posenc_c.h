@@ -105,6 +105,8 @@ POSENC_API int posenc_form_adjoint(const posenc_form* form, posenc_form** out); 
 POSENC_API int posenc_form_inverse(const posenc_form* form, posenc_form** out); /* undoes the rotation */
 /* One head of a form that differs from head to head. */
 POSENC_API int posenc_form_head(const posenc_form* form, int64_t head, posenc_form** out);
+/* Heads first … first + count − 1 of any form, for a process that has only these; what all heads share remains as it is. */
+POSENC_API int posenc_form_slice_heads(const posenc_form* form, int64_t first, int64_t count, posenc_form** out);
 POSENC_API int posenc_form_for_keys(const posenc_form* form, posenc_form** out); /* differs for xPos */
 /* {"kind": "rotation", "axes": 1, "pairs": 64, "layout", "magnitude", "softmax_factor", "frequencies": […]}, …
    "heads" for a bias and for a rotation that differs from head to head, "width" for an addition. */

@@ -105,6 +105,14 @@ class Form:
         """One head of a form that differs from head to head (rope-mixed, fope)."""
         return Form(_posenc.head(self._handle, head), None)
 
+    def slice_heads(self, first: int, count: int) -> Form:
+        """Heads first … first + count − 1 of any form, for a process that has only these (tensor parallelism); what all heads share
+        remains as it is. It reads the same weights.
+
+        Raises: Error for heads that the form does not have.
+        """
+        return Form(_posenc.slice_heads(self._handle, first, count), None)
+
     def bind(self, weights: Array, key_weights: Array | None = None, value_weights: Array | None = None) -> Form:
         """The same form with another trained table of the same shape, for all of its tables."""
         return Form(_posenc.bind(self._handle, weights, key_weights, value_weights), None)

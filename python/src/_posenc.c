@@ -243,6 +243,7 @@ static PyMethodDef methods[] = {
     METHOD(bind, "form, weights, key_weights, value_weights, /"),
     METHOD(derive, "form, which, /"),
     METHOD(head, "form, head, /"),
+    METHOD(slice_heads, "form, first, count, /"),
     METHOD(form_json, "form, /"),
     METHOD(tabulate, "form, out, sines, where, axes, flags, /"),
     METHOD(add, "form, out, x, where, axes, flags, /"),

@@ -9,12 +9,14 @@ typedef struct {
   posenc_form* form;
   Borrowed tables[3]; /* weights, key_weights, value_weights */
   PyObject* owner;    /* of a form inside something else, as a layer's; NULL: the form is ours */
+  PyObject* source;   /* the form that it was made of, whose tables it reads; NULL: none */
 } Form;
 
 static void free_form(PyObject* capsule) {
   Form* const form = PyCapsule_GetPointer(capsule, FORM);
   if (form->owner == NULL) posenc_form_free(form->form);
   Py_XDECREF(form->owner);
+  Py_XDECREF(form->source);
   for (int i = 0; i < 3; ++i) give_back(&form->tables[i]);
   PyMem_Free(form);
 }
@@ -120,18 +122,23 @@ FUNCTION(bind) { /* form, weights, key_weights, value_weights */
 /* A form made of another one alone. */
 typedef struct {
   const posenc_form* form;
-  int (*derive)(const posenc_form* form, posenc_form** out); /* NULL: one head of it */
-  int64_t head;
+  int (*derive)(const posenc_form* form, posenc_form** out); /* NULL: some heads of it */
+  int is_slice;
+  int64_t head, heads;
 } Derivation;
 
 static int make_derived(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
   (void)tables;
   const Derivation* const d = context;
-  return d->derive == NULL ? posenc_form_head(d->form, d->head, out) : d->derive(d->form, out);
+  if (d->derive != NULL) return d->derive(d->form, out);
+  return d->is_slice ? posenc_form_slice_heads(d->form, d->head, d->heads, out)
+                     : posenc_form_head(d->form, d->head, out);
 }
-static PyObject* new_derived(const Derivation* derivation, const char* verb) {
+static PyObject* new_derived(PyObject* source, const Derivation* derivation, const char* verb) {
   PyObject* const none[] = {Py_None, Py_None, Py_None};
-  return PyErr_Occurred() ? NULL : new_form(make_derived, derivation, none, verb, kTableNames);
+  PyObject* const made = PyErr_Occurred() ? NULL : new_form(make_derived, derivation, none, verb, kTableNames);
+  if (made != NULL) ((Form*)PyCapsule_GetPointer(made, FORM))->source = new_reference(source);
+  return made;
 }
 FUNCTION(derive) { /* form, "adjoint" | "inverse" | "for_keys" */
   ARGUMENTS(2);
@@ -139,13 +146,20 @@ FUNCTION(derive) { /* form, "adjoint" | "inverse" | "for_keys" */
   const char* const which = d.form == NULL ? NULL : PyUnicode_AsUTF8AndSize(a[1], NULL);
   if (which == NULL) return NULL;
   d.derive = *which == 'a' ? posenc_form_adjoint : *which == 'i' ? posenc_form_inverse : posenc_form_for_keys;
-  return new_derived(&d, which);
+  return new_derived(a[0], &d, which);
 }
 FUNCTION(head) { /* form, head */
   ARGUMENTS(2);
   Derivation d = {.form = form_from(a[0])};
   if (d.form != NULL) d.head = PyLong_AsLongLong(a[1]);
-  return new_derived(&d, "head");
+  return new_derived(a[0], &d, "head");
+}
+FUNCTION(slice_heads) { /* form, first, count */
+  ARGUMENTS(3);
+  Derivation d = {.form = form_from(a[0]), .is_slice = 1};
+  if (d.form != NULL) d.head = PyLong_AsLongLong(a[1]);
+  if (!PyErr_Occurred()) d.heads = PyLong_AsLongLong(a[2]);
+  return new_derived(a[0], &d, "slice_heads");
 }
 FUNCTION(form_json) {
   VERB(1);

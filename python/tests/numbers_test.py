@@ -176,6 +176,25 @@ class AgainstFormulas(unittest.TestCase):
         part = posenc.attention(q[1:], k[1:, :, 2:], v[1:, :, 2:])
         self.near(posenc.attention(q, k, v, key_mask=mask)[1:], part.astype(np.float64), 1e-6)
 
+    def test_some_heads_of_any_form(self):
+        """Tensor parallelism: attention of some heads with a slice of the form is that of the whole, bit for bit."""
+        q, k, v = (RNG.standard_normal((4, 9, 8), np.float32) for _ in range(3))
+        forms = [posenc.prepare(one) for one in (posenc.Rope(dims=8), posenc.Alibi(heads=4), posenc.Fope(heads=4, dims=8))]
+        forms += [posenc.prepare(posenc.Kerple(amplitudes=(1.0, 2.0, 3.0, 4.0), rates=(1.0,) * 4), length=9),
+                  posenc.prepare(posenc.T5(heads=4), weights=RNG.standard_normal((32, 4), np.float32)),
+                  posenc.prepare(posenc.Shaw(left=4, right=4), weights=RNG.standard_normal((4, 9, 8), np.float32))]
+        for form in forms:
+            whole = posenc.attention(q, k, v, form, causal=True)
+            for first, count in ((0, 4), (1, 2), (3, 1)):
+                mine = slice(first, first + count)
+                some = posenc.attention(q[mine], k[mine], v[mine], form.slice_heads(first, count), causal=True)
+                self.assertEqual(some.tobytes(), whole[mine].tobytes(), (form, first, count))
+        part = posenc.prepare(posenc.T5(heads=2), weights=np.arange(64, dtype=np.float32).reshape(32, 2)).slice_heads(1, 1)
+        self.assertEqual(posenc.bias(part, 1, 1, dtype="f32")[0, 0, 0], 1.0)  # the table that nobody else refers to is still there
+        for first, count in ((3, 2), (0, 0), (-1, 1)):
+            with self.assertRaisesRegex(posenc.Error, f"slice_heads: heads from {first}, {count} of them, of a form with 4 heads"):
+                forms[1].slice_heads(first, count)
+
     def test_merge(self):
         """Keys in three places give what they give in one; in q's order of axes, and bf16 parts in f32."""
         q, k, v = RNG.standard_normal((3, 2, 9, 4, 8)).astype("f")  # bshd

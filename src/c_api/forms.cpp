@@ -170,6 +170,14 @@ int posenc_form_head(const posenc_form* form, int64_t head, posenc_form** out) {
   });
 }
 
+int posenc_form_slice_heads(const posenc_form* form, int64_t first, int64_t count, posenc_form** out) {
+  return guarded([&] {
+    require(out, "slice_heads", "out");
+    *out = std::make_unique<posenc_form>(posenc_form{.form = slice_heads(form_of(form, "slice_heads"), first, count)})
+               .release();
+  });
+}
+
 int posenc_form_for_keys(const posenc_form* form, posenc_form** out) {
   return guarded([&] {
     require(out, "for_keys", "out");

@@ -53,4 +53,11 @@ void replace_table(ConstTensorView& table, const ConstTensorView& given, std::st
   table = given;
 }
 
+void check_head_slice(std::int64_t first, std::int64_t count, std::int64_t heads) {
+  if (first < 0 || count < 1 || (heads > 0 && (first >= heads || count > heads - first))) {
+    raise(fmt::format("slice_heads: heads from {}, {} of them, of a form with {}", first, count,
+                      heads > 0 ? fmt::format("{} heads", heads) : "any number of heads"));
+  }
+}
+
 }  // namespace posenc

@@ -16,6 +16,9 @@ std::int64_t check_tensor(std::string_view verb, std::string_view what, const Co
 /// overflow. No extent may be negative. Throws: Error that begins with the verb.
 void check_reach(std::string_view verb, std::string_view what, const ConstTensorView& view);
 
+/// For slice_heads: checks that heads first … first + count − 1 are among `heads`; 0: any number. Throws: Error.
+void check_head_slice(std::int64_t first, std::int64_t count, std::int64_t heads);
+
 /// For bind: replaces a table by one of the same shape. Throws: Error if there is none, or the shapes differ.
 void replace_table(ConstTensorView& table, const ConstTensorView& given, std::string_view what);
 

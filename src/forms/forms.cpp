@@ -49,6 +49,20 @@ int position_axes_of(const Form& form) noexcept {
   return std::visit(ask, form);
 }
 
+Form slice_heads(const Form& form, std::int64_t first, std::int64_t count) {
+  if (const auto* const rotation = std::get_if<Rotation>(&form)) return slice_heads(*rotation, first, count);
+  if (const auto* const bias = std::get_if<Bias>(&form)) return slice_heads(*bias, first, count);
+  Form some = form;
+  auto* const nothing = std::get_if<Nothing>(&some);
+  const bool by_head = nothing != nullptr && nothing->temperature && !nothing->temperature->head_scales.empty();
+  check_head_slice(first, count, by_head ? static_cast<std::int64_t>(nothing->temperature->head_scales.size()) : 0);
+  if (by_head) {
+    std::vector<double>& scales = nothing->temperature->head_scales;
+    scales = {scales.begin() + first, scales.begin() + first + count};
+  }
+  return some;
+}
+
 const Waves* waves_of(const Addition& addition) noexcept { return std::get_if<Waves>(&addition.source); }
 
 const Waves* waves_of(const Form& form) noexcept {

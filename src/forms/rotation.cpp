@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "forms/checks.h"
 #include "posenc/error.h"
 #include "posenc/forms.h"
 
@@ -123,21 +124,27 @@ bool is_plain(const Rotation& rotation) noexcept {
 Rotation head_of(const Rotation& rotation, std::int64_t head) {
   const std::int64_t heads = heads_of(rotation);
   if (head < 0 || head >= heads) raise(fmt::format("head_of: head {} of a rotation of {}", head, heads));
+  return slice_heads(rotation, head, 1);
+}
+
+Rotation slice_heads(const Rotation& rotation, std::int64_t first, std::int64_t count) {
+  const std::int64_t heads = heads_of(rotation);
+  check_head_slice(first, count, heads == 1 ? 0 : heads);
   if (heads == 1) return rotation;
-  Rotation one = rotation;
-  const auto keep_head = [&](auto& all) {
+  Rotation some = rotation;
+  const auto keep_heads = [&](auto& all) {
     const auto size = static_cast<std::ptrdiff_t>(all.size()) / heads;
-    all = {all.begin() + head * size, all.begin() + (head + 1) * size};
+    all = {all.begin() + first * size, all.begin() + (first + count) * size};
   };
-  if (auto* const mixture = std::get_if<Mixture>(&one.source)) {
-    mixture->heads = 1;
-    keep_head(mixture->cosines);
-    keep_head(mixture->sines);
+  if (auto* const mixture = std::get_if<Mixture>(&some.source)) {
+    mixture->heads = count;
+    keep_heads(mixture->cosines);
+    keep_heads(mixture->sines);
   } else {
-    one.source = HeadWaves{};
-    keep_head(one.frequencies);
+    some.source = HeadWaves{count};
+    keep_heads(some.frequencies);
   }
-  return one;
+  return some;
 }
 
 Waves waves_of(const Rotation& rotation) {

@@ -20,6 +20,14 @@ inline ConstTensorView rows_of_head(ConstTensorView table, std::int64_t head) no
   return table;
 }
 
+/// [heads, rows, features] of some heads; [rows, features] is shared by all heads.
+inline ConstTensorView rows_of_heads(ConstTensorView table, const HeadRange& range) noexcept {
+  if (table.data == nullptr || table.shape.rank != 3) return table;
+  table.data = static_cast<const std::byte*>(table.data) + range.first * table.strides[0] * size_of(table.type);
+  table.shape[0] = range.count;
+  return table;
+}
+
 /// Element `f` of a row of vectors for head h.
 inline double vector_element(const ConstTensorView& table, std::int64_t h, std::int64_t row, std::int64_t f) {
   return numerics::table_element<double>(rows_of_head(table, h), row, f);

@@ -27,13 +27,17 @@ struct Cost {
 struct CostSizes {
   std::int64_t keys, features;
 };
+/// Heads first … first + count − 1.
+struct HeadRange {
+  std::int64_t first, count;
+};
 
 /// Everything that is special about one kind of bias. Specialised in src/terms/KIND/KIND.h, for every kind in the list
 /// of forms.h; what a kind leaves out is as in TermDefaults. `heads` is always that of the bias.
 ///
 ///   name                          "slopes": for errors of engines that have no kernel for it, and for claims of properties
 ///   check(verb, source, heads)    throws an Error for numbers that do not fit together
-///   one_head(source, heads, h)    the part that belongs to head h
+///   some_heads(source, heads, range)   the part that belongs to a range of heads
 ///   element(source, heads, at)    what is added to a score, in double: the definition
 ///   cost(source, sizes)
 ///   tiles(source, tokens, extents)   if it has SIMD code for tiles of scores: what that reads (terms/tiles.h), or nothing

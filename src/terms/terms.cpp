@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "forms/checks.h"
 #include "posenc/error.h"
 #include "terms/all.h"
 #include "terms/tables.h"
@@ -31,7 +32,15 @@ Bias head_of(const Bias& bias, std::int64_t head) {
     raise(fmt::format("head_of: head {} of a bias with {} heads", head, bias.heads));
   }
   return with_term(bias, [&](const auto& source, auto term) {
-    return Bias{1, term.one_head(source, bias.heads, head)};
+    return Bias{1, term.some_heads(source, bias.heads, {head, 1})};
+  });
+}
+
+Bias slice_heads(const Bias& bias, std::int64_t first, std::int64_t count) {
+  check_head_slice(first, count, bias.heads);
+  if (bias.heads == 0) return bias;
+  return with_term(bias, [&](const auto& source, auto term) {
+    return Bias{count, term.some_heads(source, bias.heads, {first, count})};
   });
 }
 

@@ -47,8 +47,9 @@ template <> struct Term<Wells> : TermDefaults {
   static void check(std::string_view verb, const Wells& source, std::int64_t heads) {
     check_size(verb, "depths", source.depths.size(), static_cast<std::size_t>(heads));
   }
-  static Wells one_head(const Wells& all, std::int64_t, std::int64_t head) {
-    return {{all.depths[static_cast<std::size_t>(head)]}};
+  static Wells some_heads(const Wells& all, std::int64_t, const HeadRange& range) {
+    const auto first = all.depths.begin() + range.first;
+    return {{first, first + range.count}};
   }
   static Cost cost(const Wells&, const CostSizes& sizes) { return {.operations = 4 * sizes.keys, .numbers = 1}; }
   static double shape_at(const Score& at) {

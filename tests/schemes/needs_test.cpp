@@ -1,8 +1,11 @@
 // What schemes declare beside their fields, and what forms return.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "posenc/json.h"
 #include "posenc/posenc.h"
@@ -124,13 +127,61 @@ TEST(Forms, OneHeadIsThatHead) {
   }
 }
 
+TEST(Forms, SomeHeadsAreThoseOfTheWhole) {
+  std::vector<float> weights(32 * 4);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i);
+  const Fire fire{.hidden_weights = {0.5, -1},
+                  .hidden_biases = {0.1, 1},
+                  .output_weights = {1, 2, 3, 4, 5, 6, 7, 8},
+                  .output_biases = {4, 3, 2, 1}};
+  const Form forms[] = {prepare(Alibi{.heads = 4}),
+                        prepare(T5{.heads = 4}, {.weights = view(weights.data(), {32, 4})}),
+                        prepare(Kerple{.amplitudes = {1, 2, 3, 4}, .rates = {4, 3, 2, 1}}, {.length = 9}),
+                        prepare(fire, {.length = 9})};
+  for (const Form& form : forms) {
+    std::vector<double> all(4 * 4 * 9), some(2 * 4 * 9);
+    bias(view(all.data(), {4, 4, 9}), {.first = 2}, {}, std::get<Bias>(form));
+    bias(view(some.data(), {2, 4, 9}), {.first = 2}, {}, std::get<Bias>(slice_heads(form, 1, 2)));
+    EXPECT_EQ(some, std::vector<double>(all.begin() + 36, all.begin() + 3 * 36));
+    for (const auto& [first, count] : {std::pair{3, 2}, {-1, 1}, {4, 1}, {0, 0}, {0, 5}}) {
+      EXPECT_EQ(message_of([&, first = first, count = count] { slice_heads(form, first, count); }),
+                fmt::format("slice_heads: heads from {}, {} of them, of a form with 4 heads", first, count));
+    }
+  }
+}
+
+TEST(Forms, SomeHeadsOfRotationsAndTemperatures) {
+  for (const Form& form :
+       {Form(prepare(RopeMixed{.heads = 4, .dims = 8})), Form(prepare(Fope{.heads = 4, .dims = 8}))}) {
+    const Rotation& whole = std::get<Rotation>(form);
+    const Rotation some = std::get<Rotation>(slice_heads(form, 2, 2));
+    EXPECT_EQ(heads_of(some), 2);
+    std::vector<float> x(4 * 3 * 8);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) - 3;
+    std::vector<float> part(x.begin() + 2 * 24, x.end());
+    rotate(view(x.data(), {4, 3, 8}), {.first = 5}, whole);
+    rotate(view(part.data(), {2, 3, 8}), {.first = 5}, some);
+    EXPECT_EQ(part, std::vector<float>(x.begin() + 2 * 24, x.end()));
+    EXPECT_EQ(message_of([&] { slice_heads(form, 3, 2); }),
+              "slice_heads: heads from 3, 2 of them, of a form with 4 heads");
+  }
+  const Form rope = prepare(Rope{.dims = 8});
+  EXPECT_EQ(std::get<Rotation>(slice_heads(rope, 7, 2)).frequencies, std::get<Rotation>(rope).frequencies);
+  EXPECT_EQ(message_of([&] { slice_heads(rope, -1, 2); }),
+            "slice_heads: heads from -1, 2 of them, of a form with any number of heads");
+  const Form scales = Nothing{Temperature{.head_scales = {1, 2, 3}}};
+  EXPECT_EQ(std::get<Nothing>(slice_heads(scales, 1, 2)).temperature->head_scales, (std::vector<double>{2, 3}));
+  EXPECT_EQ(message_of([&] { slice_heads(scales, 2, 2); }),
+            "slice_heads: heads from 2, 2 of them, of a form with 3 heads");
+}
+
 TEST(Forms, OneHeadOfVectors) {
   std::vector<double> table(2 * 3 * 4);
   for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<double>(i);
   const Shaw scheme{.left = 1, .right = 1};
   const Bias each = prepare(scheme, {.weights = view(table.data(), {2, 3, 4})});
   const auto second = std::get<DistanceVectors>(head_of(each, 1).source).for_queries.table;
-  EXPECT_EQ(second.shape, (Extents{3, 4}));
+  EXPECT_EQ(second.shape, (Extents{1, 3, 4}));
   EXPECT_EQ(static_cast<const double*>(second.data), table.data() + 12);
   const Bias shared = prepare(scheme, {.weights = view(table.data(), {3, 4})});
   EXPECT_EQ(std::get<DistanceVectors>(head_of(shared, 7).source).for_queries.table.data, table.data());

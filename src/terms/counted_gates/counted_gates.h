@@ -36,8 +36,8 @@ template <> struct Term<CountedGates> : TermDefaults {
   static constexpr bool reads_tokens_between = true;
 
   static void check(std::string_view verb, const CountedGates& source, std::int64_t heads);
-  static CountedGates one_head(const CountedGates& all, std::int64_t, std::int64_t head) {
-    return {rows_of_head(all.table, head)};
+  static CountedGates some_heads(const CountedGates& all, std::int64_t, const HeadRange& range) {
+    return {rows_of_heads(all.table, range)};
   }
   static Cost cost(const CountedGates& source, const CostSizes& sizes);
   static void bind(CountedGates& source, const Tables& given) { bind_only(source.table, given); }

@@ -11,12 +11,13 @@ void Term<DistanceRatios>::check(std::string_view verb, const DistanceRatios& so
   check_size(verb, "output biases", source.output_biases.size(), count);
 }
 
-DistanceRatios Term<DistanceRatios>::one_head(const DistanceRatios& all, std::int64_t, std::int64_t head) {
-  DistanceRatios one = all;
-  const auto first = all.output_weights.begin() + head * width_of(all);
-  one.output_weights.assign(first, first + width_of(all));
-  one.output_biases = {all.output_biases[static_cast<std::size_t>(head)]};
-  return one;
+DistanceRatios Term<DistanceRatios>::some_heads(const DistanceRatios& all, std::int64_t, const HeadRange& range) {
+  DistanceRatios some = all;
+  const auto weights = all.output_weights.begin() + range.first * width_of(all);
+  some.output_weights.assign(weights, weights + range.count * width_of(all));
+  const auto biases = all.output_biases.begin() + range.first;
+  some.output_biases.assign(biases, biases + range.count);
+  return some;
 }
 
 Cost Term<DistanceRatios>::cost(const DistanceRatios& source, const CostSizes& sizes) {

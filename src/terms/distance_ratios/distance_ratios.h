@@ -30,7 +30,7 @@ template <> struct Term<DistanceRatios> : TermDefaults {
   static constexpr std::string_view name = "distance-ratios";
 
   static void check(std::string_view verb, const DistanceRatios& source, std::int64_t heads);
-  static DistanceRatios one_head(const DistanceRatios& all, std::int64_t, std::int64_t head);
+  static DistanceRatios some_heads(const DistanceRatios& all, std::int64_t, const HeadRange& range);
   static Cost cost(const DistanceRatios& source, const CostSizes& sizes);
   static std::int64_t length(const DistanceRatios& source) { return static_cast<std::int64_t>(source.logs.size()); }
 

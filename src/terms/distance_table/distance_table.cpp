@@ -86,20 +86,19 @@ void Term<DistanceTable>::check(std::string_view verb, const DistanceTable& sour
   check_rows(verb, named, table.shape[0]);
 }
 
-DistanceTable Term<DistanceTable>::one_head(const DistanceTable& all, std::int64_t heads, std::int64_t head) {
-  DistanceTable one = all;
-  if (one.weights.data != nullptr) {
-    one.weights.data =
-        static_cast<const std::byte*>(one.weights.data) + head * one.weights.strides[1] * size_of(one.weights.type);
-    one.weights.shape[1] = 1;
-    return one;
+DistanceTable Term<DistanceTable>::some_heads(const DistanceTable& all, std::int64_t heads, const HeadRange& range) {
+  DistanceTable some = all;
+  if (some.weights.data != nullptr) {
+    some.weights.data = static_cast<const std::byte*>(some.weights.data) +
+                        range.first * some.weights.strides[1] * size_of(some.weights.type);
+    some.weights.shape[1] = range.count;
+    return some;
   }
-  const auto stride = static_cast<std::size_t>(heads), rows = one.values.size() / stride;
-  for (std::size_t row = 0; row < rows; ++row) {
-    one.values[row] = all.values[row * stride + static_cast<std::size_t>(head)];
+  some.values.clear();
+  for (auto row = all.values.begin(); row != all.values.end(); row += heads) {
+    some.values.insert(some.values.end(), row + range.first, row + range.first + range.count);
   }
-  one.values.resize(rows);
-  return one;
+  return some;
 }
 
 void Term<DistanceTable>::bind(DistanceTable& source, const Tables& given) { bind_only(source.weights, given); }

@@ -23,7 +23,7 @@ template <> struct Term<DistanceTable> : TermDefaults {
   static constexpr std::string_view name = "distance-table";
 
   static void check(std::string_view verb, const DistanceTable& source, std::int64_t heads);
-  static DistanceTable one_head(const DistanceTable& all, std::int64_t heads, std::int64_t head);
+  static DistanceTable some_heads(const DistanceTable& all, std::int64_t heads, const HeadRange& range);
   static Cost cost(const DistanceTable&, const CostSizes& sizes) {
     return {.operations = sizes.keys, .numbers = sizes.keys};
   }

@@ -22,15 +22,15 @@ std::int64_t query_features_of(const DistanceVectors& source) noexcept {
 namespace terms {
 namespace {
 
-VectorsByDistance vectors_of_head(const VectorsByDistance& all, std::int64_t head) {
-  VectorsByDistance one = all;
-  one.table = rows_of_head(all.table, head);
-  if (one.table.data == nullptr && !one.values.empty() && one.shape.rank == 3) {
-    one.shape = {all.shape[1], all.shape[2]};
-    const auto first = all.values.begin() + head * count_of(one.shape);
-    one.values.assign(first, first + count_of(one.shape));
+VectorsByDistance vectors_of_heads(const VectorsByDistance& all, const HeadRange& range) {
+  VectorsByDistance some = all;
+  some.table = rows_of_heads(all.table, range);
+  if (some.table.data == nullptr && !some.values.empty() && some.shape.rank == 3) {
+    some.shape[0] = range.count;
+    const auto first = all.values.begin() + range.first * all.shape[1] * all.shape[2];
+    some.values.assign(first, first + count_of(some.shape));
   }
-  return one;
+  return some;
 }
 
 }  // namespace
@@ -57,17 +57,18 @@ void Term<DistanceVectors>::check(std::string_view verb, const DistanceVectors& 
              static_cast<std::size_t>(heads * query_features_of(source)));
 }
 
-DistanceVectors Term<DistanceVectors>::one_head(const DistanceVectors& all, std::int64_t heads, std::int64_t head) {
-  DistanceVectors one = all;
-  one.for_queries = vectors_of_head(all.for_queries, head);
-  one.for_keys = vectors_of_head(all.for_keys, head);
-  one.for_values = vectors_of_head(all.for_values, head);
+DistanceVectors Term<DistanceVectors>::some_heads(const DistanceVectors& all, std::int64_t heads,
+                                                  const HeadRange& range) {
+  DistanceVectors some = all;
+  some.for_queries = vectors_of_heads(all.for_queries, range);
+  some.for_keys = vectors_of_heads(all.for_keys, range);
+  some.for_values = vectors_of_heads(all.for_values, range);
   if (!all.query_offsets.empty() && heads > 0) {
     const auto features = static_cast<std::ptrdiff_t>(all.query_offsets.size()) / heads;
-    const auto first = all.query_offsets.begin() + head * features;
-    one.query_offsets.assign(first, first + features);
+    const auto first = all.query_offsets.begin() + range.first * features;
+    some.query_offsets.assign(first, first + range.count * features);
   }
-  return one;
+  return some;
 }
 
 Cost Term<DistanceVectors>::cost(const DistanceVectors& source, const CostSizes& sizes) {

@@ -15,7 +15,7 @@ template <> struct Term<DistanceVectors> : TermDefaults {
       "vectors by distance are dotted with q and k, so only attention can add them";
 
   static void check(std::string_view verb, const DistanceVectors& source, std::int64_t heads);
-  static DistanceVectors one_head(const DistanceVectors& all, std::int64_t heads, std::int64_t head);
+  static DistanceVectors some_heads(const DistanceVectors& all, std::int64_t heads, const HeadRange& range);
   static Cost cost(const DistanceVectors& source, const CostSizes& sizes);
   static void bind(DistanceVectors& source, const Tables& given);
   static double element(const DistanceVectors&, std::int64_t, const Score&) noexcept { return 0; }

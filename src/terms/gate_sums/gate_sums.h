@@ -14,7 +14,7 @@ template <> struct Term<GateSums> : TermDefaults {
   static constexpr bool reads_tokens_between = true;
 
   static void check(std::string_view, const GateSums&, std::int64_t) {}
-  static GateSums one_head(const GateSums&, std::int64_t, std::int64_t) { return {}; }
+  static GateSums some_heads(const GateSums&, std::int64_t, const HeadRange&) { return {}; }
   static Cost cost(const GateSums&, const CostSizes& sizes) {
     return {.operations = 2 * sizes.keys, .numbers = sizes.keys};
   }

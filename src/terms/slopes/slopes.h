@@ -12,8 +12,9 @@ template <> struct Term<Slopes> : TermDefaults {
   static constexpr std::string_view name = "slopes";
 
   static void check(std::string_view verb, const Slopes& source, std::int64_t heads);
-  static Slopes one_head(const Slopes& all, std::int64_t, std::int64_t head) {
-    return {{all.slopes[static_cast<std::size_t>(head)]}};
+  static Slopes some_heads(const Slopes& all, std::int64_t, const HeadRange& range) {
+    const auto first = all.slopes.begin() + range.first;
+    return {{first, first + range.count}};
   }
   static Cost cost(const Slopes&, const CostSizes& sizes) { return {.operations = 2 * sizes.keys, .numbers = 1}; }
 
