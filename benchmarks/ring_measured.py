@@ -3,7 +3,7 @@
 PYTHONPATH=build/release/python python3 benchmarks/ring_measured.py [--rounds 15]
 
 Constants are measured: a ring's computation by one process while the others wait, and by all at once, without messages (which gives
-the cores that they really share), and the latency and speed of messages while nobody computes. From these the simulation predicts
+the cores that they really share), and the latency, speed and processor time of messages while nobody computes. From these the simulation predicts
 the time of whole rings. Constants and rings alternate, and medians are compared. Other work on the machine shows in both, but not
 alike: run it on a quiet one.
 """
@@ -67,7 +67,9 @@ def message(size):
         block.send(1)
         block.turn()
 
-    return timed(there)
+    before = time.process_time()
+    took = timed(there)
+    return took, time.process_time() - before  # of all threads: gloo has some
 
 
 def together(action):
@@ -76,7 +78,7 @@ def together(action):
 
 
 def measure(rank, ranks, tokens, rounds):
-    """Medians of (a ring's computation by one process, by all at once, a small message, one of keys and values, the whole ring)."""
+    """Medians of (a ring's computation by one process, by all at once, a small message, one of keys and values, its work, the whole ring)."""
     from posenc import _methods
 
     tensors, size = inputs(tokens), 2 * 4 * HEADS * FEATURES * tokens
@@ -85,10 +87,11 @@ def measure(rank, ranks, tokens, rounds):
         travelling, _methods.Carousel = _methods.Carousel, Still
         compute = alone(rank, lambda: attend(tensors)), together(lambda: attend(tensors))
         _methods.Carousel = travelling
-        found.append((*compute, message(64), message(size), together(lambda: attend(tensors))))
+        found.append((*compute, message(64)[0], *message(size), together(lambda: attend(tensors))))
     mine = torch.tensor(found[2:], dtype=torch.float64)  # the first rounds make connections and threads
     every = _ranks.gather(mine, None)
-    return [statistics.median(every[:, :, column].max(0).values.tolist()) for column in range(5)]
+    of_ranks = [every[:, :, column].max(0).values if column != 4 else every[:, :, column].mean(0) for column in range(6)]  # they share the work
+    return [statistics.median(one.tolist()) for one in of_ranks]
 
 
 def run_rank(rank, ranks, tokens, rounds, folder, results):
@@ -103,10 +106,10 @@ def run_rank(rank, ranks, tokens, rounds, folder, results):
     dist.destroy_process_group()
 
 
-def predict(ranks, tokens, compute, cores, small, large):
+def predict(ranks, tokens, compute, cores, small, large, work):
     layer = simulation.Layer(ranks * tokens, HEADS, HEADS, FEATURES, 4)
-    machine = simulation.Machine(flops=layer.operations(ranks) / compute, link=layer.step_bytes(ranks) / max(1e-9, large - small), latency=small,
-                                 cores=cores, per_node=ranks)
+    machine = simulation.Machine(flops=layer.operations(ranks) / compute, link=layer.step_bytes(ranks) / max(1e-9, large - small), latency=small, copy=float("inf"),
+                                 cores=cores, message_work=work, per_node=ranks)
     return simulation.ring(layer, machine, ranks)
 
 
@@ -115,17 +118,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()
     print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}, medians of {given.rounds} rounds\n"
-          "ranks  tokens of a rank  cores shared  computation  small message  message  ring: predicted  measured  difference")
+          "ranks  tokens of a rank  cores shared  computation  small message  message  its work  ring: predicted  measured  difference")
     worst = 0.0
     for ranks, tokens in CASES:
         results = mp.get_context("spawn").SimpleQueue()
         with tempfile.TemporaryDirectory() as folder:
             mp.spawn(run_rank, (ranks, tokens, given.rounds, folder, results), ranks)
-        compute, at_once, small, large, measured = results.get()
+        compute, at_once, small, large, work, measured = results.get()
         cores = ranks * compute / at_once
-        predicted = predict(ranks, tokens, compute, cores, small, large)
+        predicted = predict(ranks, tokens, compute, cores, small, large, work)
         worst = max(worst, abs(predicted / measured - 1))
-        print(f"{ranks:5}  {tokens:16}  {cores:12.2f}  " + "  ".join(f"{1e3 * x:8.2f} ms" for x in (compute, small, large, predicted, measured))
+        print(f"{ranks:5}  {tokens:16}  {cores:12.2f}  " + "  ".join(f"{1e3 * x:8.2f} ms" for x in (compute, small, large, work, predicted, measured))
               + f"  {100 * (predicted / measured - 1):+6.1f}%", flush=True)
     print(f"largest difference {100 * worst:.1f}%")
 

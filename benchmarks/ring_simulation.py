@@ -87,11 +87,13 @@ class Machine:
     """Speeds in operations and bytes per second, times in seconds."""
 
     flops: float = 741e12  # attention of one rank; measured on an H200 (benchmarks/README.md)
+    copy: float = 4.26e12  # reading and writing memory; measured on the same
     link: float = 450e9  # of a GPU within its node, in one direction: NVLink 4, 900 GB/s in both
     network: float = 50e9  # of a network card: 400 Gbit/s
     cards: int = 8  # network cards of a node
     per_node: int = 8
     latency: float = 10e-6  # of a message, with its launch; assumed
+    message_work: float = 0.0  # seconds of a core that a message takes from each end; 0: hardware moves it
     cores: float = 0  # that ranks of a node share, each needing one; 0: as many as ranks
     jitter: float = 0.0  # standard deviation of the logarithm of each step's time
     stragglers: dict = field(default_factory=dict)  # rank → how many times slower it is
@@ -115,6 +117,16 @@ class Layer:
     def step_bytes(self, ranks):
         """Keys and values of one shard."""
         return 2 * self.bytes * self.features * self.key_heads * self.tokens / ranks
+
+    def merged_bytes(self, ranks):
+        """Read and written to merge one step's part: out in float32 twice, the part once."""
+        return (8 + self.bytes) * self.features * self.heads * self.tokens / ranks
+
+    def memory(self, method, ranks):
+        """Bytes of a rank, forward: q, k, v and the result; in a ring two messages, out in float32 and a part; else the same for some heads."""
+        given = self.bytes * (2 * self.heads + 2 * self.key_heads)
+        more = 4 * self.bytes * self.key_heads + (4 + self.bytes) * self.heads if method == "ring" else given
+        return (given + more) * self.features * self.tokens / ranks
 
     def exchange_bytes(self, ranks):
         """(q, k and v; out) that a rank sends to others in all-to-all."""
@@ -146,12 +158,17 @@ class Cluster:
         self.clock.at(self.clock.now + self.machine.latency, lambda: pool.start(size, action))
 
 
+def step_time(layer, machine, ranks):
+    """Of one rank's computation in a step of a ring; with one rank, nothing is merged."""
+    return layer.operations(ranks) / ranks / machine.flops + (layer.merged_bytes(ranks) / machine.copy if ranks > 1 else 0.0)
+
+
 # --- methods --------------------------------------------------------------------------------------------------------------------
 
 
 def ring(layer, machine, ranks):
     """Seconds until the last rank has its result."""
-    cluster, compute = Cluster(machine, ranks), layer.operations(ranks) / ranks / machine.flops
+    cluster, compute = Cluster(machine, ranks), step_time(layer, machine, ranks)
     ends = [0.0] * ranks
     arrived = [[Latch(3, lambda rank=rank, step=step: begin(rank, step + 1)) for step in range(ranks - 1)] for rank in range(ranks)]
 
@@ -166,7 +183,7 @@ def ring(layer, machine, ranks):
             arrived[to][step].down()
 
         cluster.send(rank, to, layer.step_bytes(ranks), sent)  # three must happen: sent, received, computed
-        cluster.compute(rank, compute, after.down)
+        cluster.compute(rank, compute + machine.message_work, after.down)
 
     for rank in range(ranks):
         begin(rank, 0)
@@ -201,12 +218,13 @@ METHODS = {"ring": ring, "all-to-all": all_to_all}
 
 
 def closed_form(method, layer, machine, ranks):
-    """Without jitter, stragglers and shared cores: what the simulation must give. Shares: (time, time of computation alone)."""
+    """Seconds, without jitter, stragglers and shared cores: what the simulation must give."""
     alone = layer.operations(ranks) / machine.flops
     crosses, within = ranks > machine.per_node, min(machine.per_node, ranks)
     if method == "ring":
         slowest = machine.latency + layer.step_bytes(ranks) / (min(machine.link, machine.network) if crosses else machine.link)
-        return (ranks - 1) * max(alone / ranks, slowest) + alone / ranks
+        compute = step_time(layer, machine, ranks)
+        return (ranks - 1) * max(compute + machine.message_work, slowest) + compute
     inside = (within - 1) / max(1, ranks - 1)
     network = min(machine.network, machine.network * machine.cards / within)
     message = lambda size: machine.latency + max(size * inside / machine.link, size * (1 - inside) / network)
@@ -246,9 +264,11 @@ def failures_of(ranks, hours_between, seconds, seed):
 # --- the command line ------------------------------------------------------------------------------------------------------------
 
 
-def limit_of(method, layer, ranks):
-    """Why a method cannot be used; None: it can."""
-    return "heads" if method == "all-to-all" and layer.key_heads % ranks and ranks > layer.key_heads else None
+def limit_of(method, layer, ranks, memory=141e9):
+    """Why a method cannot be used; None: it can. memory: bytes of a GPU, here an H200."""
+    if method == "all-to-all" and layer.key_heads % ranks:
+        return "heads"
+    return "memory" if layer.memory(method, ranks) > memory else None
 
 
 def print_table(machine):
@@ -258,7 +278,8 @@ def print_table(machine):
             layer, cells = Layer(tokens), []
             for method in ("ring", "all-to-all"):
                 time, alone = closed_form(method, layer, machine, ranks), layer.operations(ranks) / machine.flops
-                cells.append(limit_of(method, layer, ranks) or f"{time:.3g} s, {100 * alone / time:.0f}%")
+                seconds = f"{time:,.0f}" if time >= 100 else f"{time:.2g}"
+                cells.append(limit_of(method, layer, ranks) or f"{seconds} s, {100 * alone / time:.0f}%")
             print(f"| {name} | {ranks} | {tokens // ranks:,} | {cells[0]} | {cells[1]} |")
 
 

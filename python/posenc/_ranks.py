@@ -46,20 +46,27 @@ def _bytes(x: torch.Tensor) -> torch.Tensor:
     return x.contiguous().view(torch.uint8)
 
 
+def _is_staged(x: torch.Tensor, group: Any) -> bool:
+    """gloo sends from host memory."""
+    return bool(x.is_cuda and dist.get_backend(group) == "gloo")
+
+
 def exchange(x: torch.Tensor, group: Any) -> torch.Tensor:
     """x[i] goes to rank i; the result's [i] came from rank i."""
-    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    sent = x.cpu() if _is_staged(x, group) else x
+    out = torch.empty_like(sent, memory_format=torch.contiguous_format)
     with all_present():
-        dist.all_to_all_single(_bytes(out), _bytes(x), group=group)
-    return out
+        dist.all_to_all_single(_bytes(out), _bytes(sent), group=group)
+    return out.to(x.device)
 
 
 def gather(x: torch.Tensor, group: Any) -> torch.Tensor:
     """[ranks, …]"""
-    out = x.new_empty((dist.get_world_size(group), *x.shape))
+    sent = x.cpu() if _is_staged(x, group) else x
+    out = sent.new_empty((dist.get_world_size(group), *x.shape))
     with all_present():
-        dist.all_gather([_bytes(one) for one in out], _bytes(x), group=group)
-    return out
+        dist.all_gather([_bytes(one) for one in out], _bytes(sent), group=group)
+    return out.to(x.device)
 
 
 def sum_of_parts(parts: torch.Tensor) -> torch.Tensor:
@@ -87,7 +94,7 @@ class Carousel:
     def __init__(self, x: torch.Tensor, group: Any) -> None:
         self.here, self.group = x, group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
-        self.staged = x.is_cuda and dist.get_backend(group) == "gloo"  # gloo sends from host memory only
+        self.staged = _is_staged(x, group)
         self.sent: Any = None  # kept until it has arrived
         self.coming: Any = None
         self.requests: list[Any] = []

@@ -1,15 +1,18 @@
 """benchmarks/ring_simulation.py: cases whose answer is a formula."""
 
+import contextlib
+import io
 import os
 import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(os.environ.get("POSENC_ROOT", Path(__file__).parents[2])) / "benchmarks"))
+ROOT = Path(os.environ.get("POSENC_ROOT", Path(__file__).parents[2]))
+sys.path.insert(0, str(ROOT / "benchmarks"))
 import ring_simulation as simulation
 from ring_simulation import Layer, Machine, closed_form, run_with_failures
 
-FREE = {"latency": 0.0}
+FREE = {"latency": 0.0, "copy": float("inf")}
 
 
 class Simulation(unittest.TestCase):
@@ -39,8 +42,19 @@ class Simulation(unittest.TestCase):
                             found, wanted = function(Layer(tokens), machine, ranks), closed_form(method, Layer(tokens), machine, ranks)
                             self.assertAlmostEqual(found / wanted, 1, msg=(method, tokens, ranks, machine))
 
+    def test_merging_takes_its_bytes(self):
+        layer, slow = Layer(2**20), Machine(latency=0.0, copy=1e9)
+        more = simulation.ring(layer, slow, 4) - simulation.ring(layer, Machine(**FREE), 4)
+        self.assertAlmostEqual(more, 4 * 10 * 128 * 32 * 2**18 / 1e9)
+        self.assertEqual(simulation.ring(layer, slow, 1), simulation.ring(layer, Machine(**FREE), 1))
+
+    def test_messages_may_take_cores(self):
+        layer = Layer(2**23)
+        more = simulation.ring(layer, Machine(message_work=0.5, **FREE), 4) - simulation.ring(layer, Machine(**FREE), 4)
+        self.assertAlmostEqual(more, 3 * 0.5)
+
     def test_latency_counts_once_a_step_if_messages_are_not_hidden(self):
-        layer, slow = Layer(2**14), Machine(latency=1.0)
+        layer, slow = Layer(2**14), Machine(latency=1.0, copy=float("inf"))
         self.assertAlmostEqual(simulation.ring(layer, slow, 4), 3 * (1.0 + layer.step_bytes(4) / slow.link) + layer.operations(4) / 4 / slow.flops)
 
     def test_a_straggler_makes_everybody_wait(self):
@@ -92,6 +106,17 @@ class Simulation(unittest.TestCase):
         self.assertIsNone(simulation.limit_of("all-to-all", Layer(), 8))
         self.assertEqual(simulation.limit_of("all-to-all", Layer(), 64), "heads")
         self.assertIsNone(simulation.limit_of("ring", Layer(), 64))
+
+    def test_the_guide_has_this_table(self):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            simulation.main(["--table"])
+        self.assertIn(printed.getvalue(), (ROOT / "docs/guide/scaling.md").read_text("utf-8"))
+
+    def test_memory_is_a_limit(self):
+        self.assertEqual(Layer(8, 2, 1, 4).memory("ring", 2), 4 * 4 * (2 * (2 * 2 + 2) + 4 * 2 + 6 * 2))
+        for method in simulation.METHODS:
+            self.assertEqual(simulation.limit_of(method, Layer(2**27), 8), "memory")
+            self.assertIsNone(simulation.limit_of(method, Layer(2**24), 8))
 
 
 if __name__ == "__main__":
