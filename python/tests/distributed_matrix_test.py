@@ -87,7 +87,7 @@ def parts(case, method, q, k, v, d, table, sinks, options):
 
 
 def every_case(rank, size):
-    """name → worst relative error over out and gradients; or what was raised."""
+    """name → worst relative error over out and gradients. Rank 0 alone compares: every rank has the same gathered results."""
     found = {}
     for name, case in FORMS.items():
         for packed, window, causal, gqa, has_sinks in itertools.product((False, True), (False, True), (True, False), (True, False), (False, True)):
@@ -95,11 +95,11 @@ def every_case(rank, size):
                 continue
             options = {"causal": causal, **({"packed": PACKED} if packed else {}), **({"window": WINDOW} if window else {})}
             given = inputs(case, gqa, has_sinks)
-            wanted = whole(case, *given, options)
+            wanted = whole(case, *given, options) if rank == 0 else []
             for method in ("auto" if name == "cope" else "ring", "all-gather"):
                 made = parts(case, method, *given, options)
                 found[name, method, packed, window, causal, gqa, has_sinks] = max(
-                    float((a - b).abs().max() / b.abs().max()) for a, b in zip(made, wanted))
+                    (float((a - b).abs().max() / b.abs().max()) for a, b in zip(made, wanted)), default=0.0)
     return found
 
 
@@ -109,6 +109,7 @@ class Matrix(unittest.TestCase):
             found = found["every_case"]
             self.assertIsInstance(found, dict, found)
             self.assertEqual({case[0] for case in found}, set(FORMS))
+            self.assertEqual(len(found), 1104)
             worse = {case: error for case, error in found.items() if not error < 4e-6}
             self.assertFalse(worse, f"{len(worse)} of {len(found)}")
 
