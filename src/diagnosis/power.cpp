@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <string>
 
 namespace posenc::diagnosis {
 namespace {
@@ -81,14 +82,53 @@ Probe more_keys(const Probe& probe, std::int64_t keys, double size) {
   return more;
 }
 
+// What a scheme makes of a probe, to compare rivals with.
+class RivalComparison {
+ public:
+  explicit RivalComparison(const Probe& probe) : probe_(probe) {
+    const Form form = prepare(probe.scheme, {.length = probe.where.length, .weights = probe.where.weights});
+    expected_ = expected_of(form, view(probe.before.data(), probe.shape), probe.where.positions, probe.where.axes);
+    if (const auto* const rotation = std::get_if<Rotation>(&form); rotation != nullptr && is_plain(*rotation)) {
+      allow_float32_angles(*rotation, probe.shape, probe.where.positions, expected_);
+    }
+  }
+
+  // The largest difference from a rival, in units of what rounding may explain.
+  double from(const Rival& rival) const {
+    std::vector<double> apart = expected_of(rival, probe_.before, probe_.shape, probe_.where).values;
+    for (std::size_t i = 0; i < apart.size(); ++i) apart[i] = is_skipped(i) ? 0 : apart[i] - expected_.values[i];
+    if (probe_.is_up_to_query) centre_rows(apart, probe_.shape.back(0), probe_.skipped);
+    double largest = 0;
+    for (std::size_t i = 0; i < apart.size(); ++i) {
+      if (!is_skipped(i)) largest = std::max(largest, std::fabs(apart[i]) / room(i));
+    }
+    return largest;
+  }
+
+ private:
+  bool is_skipped(std::size_t i) const { return !probe_.skipped.empty() && probe_.skipped[i]; }
+  double room(std::size_t i) const {
+    return (probe_.tolerance + probe_.rounding) * expected_.scale[i] + 2 * probe_.floor +
+           (expected_.leeway.empty() ? 0 : 2 * expected_.leeway[i]);
+  }
+
+  const Probe& probe_;
+  Expected expected_;
+};
+
+// Whether a probe tells the scheme from every rival. `suspect`: the one that it was not told from last time, which is likely
+// to be the one again, and is compared first.
 // A turned pair shows the difference least where both features change alike, by 1/√2 of it; random signs are not always
 // so unfortunate, so that much more is demanded than of tensors at hand.
-bool tells_all(const Probe& probe) {
+bool tells_all(const Probe& probe, std::string& suspect) {
   constexpr double kCertain = 1.4143;
-  const std::vector<Rival> rivals = rivals_of(probe.scheme, rival_inputs(probe));
-  const std::vector<double> seen = differences(probe, rivals);
-  for (std::size_t i = 0; i < rivals.size(); ++i) {
-    if (!rivals[i].is_equivalent && !(seen[i] > kCertain)) return false;
+  std::vector<Rival> rivals = rivals_of(probe.scheme, rival_inputs(probe));
+  std::stable_partition(rivals.begin(), rivals.end(), [&](const Rival& rival) { return rival.name == suspect; });
+  const RivalComparison comparison(probe);
+  for (const Rival& rival : rivals) {
+    if (rival.is_equivalent || comparison.from(rival) > kCertain) continue;
+    suspect = rival.name;
+    return false;
   }
   return true;
 }
@@ -112,29 +152,9 @@ std::optional<std::int64_t> least_number(std::int64_t from, std::int64_t most, c
 }  // namespace
 
 std::vector<double> differences(const Probe& probe, std::span<const Rival> rivals) {
-  const Form form = prepare(probe.scheme, {.length = probe.where.length, .weights = probe.where.weights});
-  Expected expected =
-      expected_of(form, view(probe.before.data(), probe.shape), probe.where.positions, probe.where.axes);
-  if (const auto* const rotation = std::get_if<Rotation>(&form); rotation != nullptr && is_plain(*rotation)) {
-    allow_float32_angles(*rotation, probe.shape, probe.where.positions, expected);
-  }
+  const RivalComparison comparison(probe);
   std::vector<double> found;
-  for (const Rival& rival : rivals) {
-    std::vector<double> apart = expected_of(rival, probe.before, probe.shape, probe.where).values;
-    for (std::size_t i = 0; i < apart.size(); ++i) {
-      const bool is_skipped = !probe.skipped.empty() && probe.skipped[i];
-      apart[i] = is_skipped ? 0 : apart[i] - expected.values[i];
-    }
-    if (probe.is_up_to_query) centre_rows(apart, probe.shape.back(0), probe.skipped);
-    double largest = 0;
-    for (std::size_t i = 0; i < apart.size(); ++i) {
-      if (!probe.skipped.empty() && probe.skipped[i]) continue;
-      const double room = (probe.tolerance + probe.rounding) * expected.scale[i] + 2 * probe.floor +
-                          (expected.leeway.empty() ? 0 : 2 * expected.leeway[i]);
-      largest = std::max(largest, std::fabs(apart[i]) / room);
-    }
-    found.push_back(largest);
-  }
+  for (const Rival& rival : rivals) found.push_back(comparison.from(rival));
   return found;
 }
 
@@ -156,17 +176,19 @@ RivalInputs rival_inputs(const Probe& probe) {
 std::optional<Enough> enough_tokens(const Probe& probe) {
   constexpr std::int64_t kFurthest = std::int64_t{1} << 24, kMostKeys = 1 << 12;
   const double size = typical_size(probe);
+  std::string suspect;
   if (is_bias(probe.scheme)) {
     if (probe.where.axes > 1) return std::nullopt;
-    const auto keys = least_number(probe.shape.back(0), kMostKeys,
-                                   [&](std::int64_t count) { return tells_all(more_keys(probe, count, size)); });
+    const auto keys = least_number(probe.shape.back(0), kMostKeys, [&](std::int64_t count) {
+      return tells_all(more_keys(probe, count, size), suspect);
+    });
     if (!keys) return std::nullopt;
     return Enough{*keys, {0}};
   }
   const RivalInputs inputs = rival_inputs(probe);
   const std::int64_t tokens = probe.shape.back(1);
   const std::int64_t most = inputs.rows > 0 ? inputs.rows - tokens - 1 : kFurthest;
-  const auto is_enough = [&](std::int64_t first) { return tells_all(later_tokens(probe, first, size)); };
+  const auto is_enough = [&](std::int64_t first) { return tells_all(later_tokens(probe, first, size), suspect); };
   if (inputs.least_position + 1 > most) return std::nullopt;
   const std::optional<std::int64_t> first = least_number(inputs.least_position, most, is_enough);
   if (!first) return std::nullopt;
