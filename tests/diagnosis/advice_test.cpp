@@ -194,7 +194,7 @@ TEST(CheckAdvice, DirectionOfT5) {
   for (int i = 0; i < 32 * 4; ++i) table.push_back(std::sin(3.0 * i));
   const ConstTensorView weights = view(std::as_const(table).data(), {32, 4});
   const auto by = [&](const T5& scheme, double sign) {
-    return [&, scheme, sign, map = buckets_of(scheme)](std::int64_t head, std::int64_t distance) {
+    return [&, sign, map = buckets_of(scheme)](std::int64_t head, std::int64_t distance) {
       const std::int64_t at = std::clamp<std::int64_t>(static_cast<std::int64_t>(sign) * distance - map.first, 0,
                                                        std::ssize(map.entries) - 1);
       const std::int64_t row = map.entries[static_cast<std::size_t>(at)];
