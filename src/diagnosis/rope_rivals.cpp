@@ -240,7 +240,8 @@ class RopeRivals {
     field("magnitude", fmt::format("{:.6g}", natural), fmt::format("{:.6g}", other), with(port));
   }
 
-  void of(const NoScaling&) {}
+  // A scaling that has no mistakes of its own here can still be left out.
+  template <class Other> void of(const Other&) {}
   void of(const LinearScaling& one) { near("factor", one, &LinearScaling::factor, 1.0); }
   void of(const NtkScaling& one) { near("factor", one, &NtkScaling::factor, 1.0); }
   void of(const NtkFixedScaling& one) { near("factor", one, &NtkFixedScaling::factor, 1.0); }
