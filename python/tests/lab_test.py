@@ -9,17 +9,9 @@ import unittest
 from dataclasses import replace
 from pathlib import Path
 
-if os.environ.get("POSENC_SANITIZE"):
-    print("not with a sanitizer: torch is not built for it")
-    sys.exit(77)
-try:
-    import torch
-except ImportError:
-    print("torch is not installed: python3-torch")
-    sys.exit(77)
-import warnings
+import needs_torch  # noqa: F401  (first)
 
-warnings.simplefilter("ignore")  # torch's own
+import torch
 import posenc
 from posenc.lab import checkpoint, data, pool
 from posenc.lab.__main__ import generated

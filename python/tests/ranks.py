@@ -9,24 +9,16 @@ import time
 import traceback
 from pathlib import Path
 
-if os.environ.get("POSENC_SANITIZE"):
-    print("not with a sanitizer: torch is not built for it")
-    sys.exit(77)
-try:
-    import torch
-    import torch.distributed as dist
-except ImportError:
-    print("torch is not installed: python3-torch")
-    sys.exit(77)
+import needs_torch  # noqa: F401  (first)
+
+import torch
+import torch.distributed as dist
+
 if not dist.is_available():
     print("this torch has no torch.distributed")
     sys.exit(77)
-import warnings
-
 import posenc
 import torch.multiprocessing as mp
-
-warnings.simplefilter("ignore")  # torch's own
 
 
 def run_rank(rank, size, works, folder, timeout, ends):

@@ -1,27 +1,17 @@
 """posenc.torch: gradients against finite differences, values against torch's own formulas."""
 
 import math
-import os
 import resource
 import sys
 import unittest
 
+import needs_torch  # noqa: F401  (first)
 
-if os.environ.get("POSENC_SANITIZE"):
-    print("not with a sanitizer: torch is not built for it")
-    sys.exit(77)
-try:
-    import torch
-except ImportError:
-    print("torch is not installed: python3-torch")
-    sys.exit(77)
-import warnings
-
+import torch
 import numpy as np
 import posenc
 import posenc.torch as pt
 
-warnings.simplefilter("ignore")  # torch's own
 YARN = posenc.Rope(dims=8, scaling=posenc.YarnScaling(factor=4))
 
 

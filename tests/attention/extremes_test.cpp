@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "message_of.h"
 #include "posenc/apply.h"
 #include "posenc/attention.h"
 #include "posenc/cache.h"
@@ -14,16 +15,8 @@
 namespace posenc::extremes_test {
 namespace {
 
+using tests::message_of;
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;
-
-template <class Call> std::string message_of(const Call& call) {
-  try {
-    call();
-    return "accepted";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 struct Tensors {
   std::vector<float> in = std::vector<float>(64, 0.5f), out = std::vector<float>(64, 7.0f);

@@ -418,7 +418,7 @@ const interactions = {
       return page.locator('.found li').evaluateAll((all) => all.map((one) => ({ title: one.querySelector('a').textContent, where: one.querySelector('small').textContent, link: one.querySelector('a').hash })));
     };
     // every page by the name that the list of pages shows, first
-    for (const name of ['Order', 'Waves', 'Phasors', 'Distance', 'Frank and Alex', 'Frank', 'RoPE', 'All schemes', 'Decay', 'Longer context', 'Exactness', 'Is mine right?', 'Lab', 'Practice', 'Reference', 'Guides', 'Worked examples']) {
+    for (const name of ['Order', 'Waves', 'Phasors', 'Distance', 'Frank and Alex', 'Frank', 'RoPE', 'All schemes', 'Decay', 'Longer context', 'Exactness', 'Check mine', 'Lab', 'Practice', 'Reference', 'Guides', 'Worked examples']) {
       const [first] = await found(name);
       assert.equal(first?.where, 'Page', `${name}: ${JSON.stringify(first)}`);
       assert.ok(first.title.startsWith(name), `${name}: ${first.title}`);

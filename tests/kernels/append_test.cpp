@@ -7,6 +7,7 @@
 
 #include "backends.h"
 #include "kernels/random_values.h"
+#include "message_of.h"
 #include "numerics/narrow.h"
 #include "posenc/apply.h"
 #include "posenc/cache.h"
@@ -17,6 +18,7 @@ namespace posenc::append_test {
 namespace {
 
 using tests::for_each_engine;
+using tests::message_of;
 using tests::some_values;
 
 constexpr std::int64_t kBatch = 2, kHeads = 4, kKeyHeads = 2, kTokens = 5, kFeatures = 16, kValues = 8, kPages = 4,
@@ -176,15 +178,6 @@ TEST(Append, NormalisesBeforeItRotates) {
         }
       }
     });
-  }
-}
-
-template <class Call> std::string message_of(const Call& call) {
-  try {
-    call();
-    return "accepted";
-  } catch (const Error& error) {
-    return error.what();
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "message_of.h"
 #include "numerics/narrow.h"
 #include "posenc/backend.h"
 #include "posenc/error.h"
@@ -39,16 +40,6 @@ void expect_same_bytes(const std::vector<T>& got, const std::vector<T>& want, st
   }
   EXPECT_EQ(wrong, 0u) << what << ": first at " << first << " of " << want.size() << ", got "
                        << numerics::widen(got[first]) << ", expected " << numerics::widen(want[first]);
-}
-
-/// What a call throws, or "accepted".
-template <class Call> std::string message_of(const Call& call) {
-  try {
-    call();
-    return "accepted";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 }  // namespace posenc::tests

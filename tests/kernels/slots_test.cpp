@@ -7,6 +7,7 @@
 
 #include "backends.h"
 #include "kernels/random_values.h"
+#include "message_of.h"
 #include "numerics/narrow.h"
 #include "posenc/apply.h"
 #include "posenc/attention.h"
@@ -20,6 +21,7 @@ namespace posenc::slots_test {
 namespace {
 
 using tests::for_each_engine;
+using tests::message_of;
 using tests::some_values;
 
 constexpr std::int64_t kBatch = 2, kHeads = 3, kTokens = 5, kFeatures = 16, kPages = 4, kPage = 4;
@@ -128,15 +130,6 @@ TEST(Slots, IdsMayBeNarrow) {
                .key_positions = Positions{.ids_i32 = narrow}});
     EXPECT_EQ(out, narrow_out);
   });
-}
-
-template <class Call> std::string message_of(const Call& call) {
-  try {
-    call();
-    return "accepted";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 struct ShiftCase {

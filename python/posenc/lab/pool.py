@@ -24,7 +24,7 @@ SILENCE = 10.0  # seconds between lines that only say that something goes on
 
 @dataclass(frozen=True)
 class Setting:
-    """What a worker is told once."""
+    """What all jobs of a worker have in common."""
 
     out: str
     text: str

@@ -103,6 +103,23 @@ struct Weights {
       }
     }
   }
+  // The weights of tile i in s, and d_out · v in dp; `last`: v is no longer needed.
+  template <bool kPlain> __device__ __forceinline__ void weigh(int& i, bool last) {
+    hide(i);
+    barrier_wait(POSENC_AT(q_full, t.slot), t.phase);
+    if constexpr (!kPlain) init_scores(i * kQueryTile);
+    products_fence();
+    issue_scores<!kPlain, kFeatures>(s, POSENC_AT(k, 0), POSENC_AT(q, t.slot));
+    barrier_wait(POSENC_AT(g_full, t.slot), t.phase);
+    products_fence();
+    issue_scores<false, kValues>(dp, POSENC_AT(v, 0), POSENC_AT(g, t.slot));
+    products_wait<1>();
+    pin(s);
+    exponentials(i);
+    products_wait<0>();
+    pin(dp);
+    if (last) release(POSENC_AT(v_empty, 0));
+  }
   // Computes dS, and both factors in 16 bits.
   __device__ __forceinline__ void convert(std::uint32_t (&pb)[kOwnQueries / 4],
                                           std::uint32_t (&db)[kOwnQueries / 4]) {
