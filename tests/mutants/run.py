@@ -6,8 +6,8 @@ run.py ROOT --texts          only whether every text that is to be replaced is w
 BUILD is one of the tree as it is, with the library static. A fault is compiled into what depends on its file, and that is
 linked in front of the rest of the build; neither tree nor build is touched. mutants.json lists the faults: the file, the
 text that is replaced (it occurs exactly once), its replacement, the test program and which of its tests must fail. A fault
-that does not compile proves nothing and counts as an error. Files that are compiled for fewer SIMD targets than the build
-are also compiled without a fault, and must then pass. NAME… runs only these.
+that does not compile proves nothing and counts as an error. What is compiled for fewer SIMD targets than the build is also
+compiled without a fault, and must then pass. NAME… runs only these.
 """
 
 import json
@@ -142,15 +142,17 @@ def verdict(mutant, root, build):
 
 
 def controls_of(chosen, root, build):
-    """Each file that is compiled for fewer targets, without a fault: its tests must pass, or what they catch is the build."""
-    patterns = {}
+    """What is compiled for fewer targets, without a fault: its tests must pass, or what they catch is the build. Files of one
+    unit, which are compiled together, have one control."""
+    controls = {}
     for mutant in chosen:
         objects = build.objects_with(root / mutant["file"], mutant["program"])
         if any(has_fewer_targets(build.commands[name][1]) for name in objects if name in build.commands):
-            patterns.setdefault((mutant["file"], mutant["program"]), set()).add(mutant["filter"])
-    return [{"name": f"no fault: {Path(file).name}", "file": file, "program": program, "is_control": True,
-             "filter": "*" if "*" in found else ":".join(sorted(found))}
-            for (file, program), found in patterns.items()]
+            control = controls.setdefault((mutant["program"], *objects), {"file": mutant["file"], "filters": set()})
+            control["filters"].add(mutant["filter"])
+    return [{"name": f"no fault: {Path(control['file']).name}", "file": control["file"], "program": program,
+             "is_control": True, "filter": "*" if "*" in control["filters"] else ":".join(sorted(control["filters"]))}
+            for (program, *_), control in controls.items()]
 
 
 def mutants_of(root):
