@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ports.h"
 
 namespace posenc::parts_test {
@@ -132,6 +134,17 @@ TEST(DiagnoseParts, PositionsInBf16) {
     EXPECT_TRUE(found.best->positions.empty());
     EXPECT_EQ(far.checked().advice, Lines{"Positions are in bf16. Keep them as integers"});
   }
+}
+
+// bf16 has every integer up to 256: only past it do they matter.
+TEST(DiagnoseParts, PositionsInBf16AreConsideredPast256) {
+  const auto considers_them = [](const CheckResult& result) {
+    const auto is_it = [](const Alternative& one) { return one.name == "bf16 positions"; };
+    return std::ranges::any_of(result.excluded, is_it) || std::ranges::any_of(result.unseen, is_it);
+  };
+  const Port right{.rope = kRope};
+  EXPECT_FALSE(considers_them(made(right, 257, DataType::kF32, {1}).checked()));
+  EXPECT_TRUE(considers_them(made(right, 258, DataType::kF32, {1}).checked()));
 }
 
 TEST(CheckParts, AnglesIn16Bits) {
