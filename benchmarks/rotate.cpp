@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "benchmarks/bench.h"
@@ -100,6 +102,39 @@ BenchResult measure_shift(const Rotation& form, const Rotation& ready, const lim
   return result;
 }
 
+// New keys of f32 that are written to a cache of pages with tokens before heads, in order: rotated, or as they are.
+// Compared with rotating the same keys out of place.
+BenchResult measure_into(const std::string& job, DataType type, const Rotation* form, const limits::Effort& effort) {
+  constexpr std::int64_t kTokens = 4096, kCachedHeads = 8, kPage = 16;
+  constexpr Extents kKeys = {1, kTokens, kCachedHeads, kFeatures};
+  const std::int64_t count = count_of(kKeys);
+  const limits::Memory memory(static_cast<std::size_t>(2 * count) * sizeof(float));
+  float* const given = memory.as<float>();
+  std::fill(given, given + count, 0.5f);
+  const Rotation rope = prepare(Rope{.dims = kFeatures});
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(kTokens));
+  std::iota(slots.begin(), slots.end(), 0);
+  const ConstTensorView k = swap_axes(ConstTensorView(given, DataType::kF32, kKeys), 1, 2);
+  const TensorView cache =
+      swap_axes(TensorView(given + count, type, {kTokens / kPage, kPage, kCachedHeads, kFeatures}), 1, 2);
+  const TensorView out = swap_axes(TensorView(given + count, DataType::kF32, kKeys), 1, 2);
+  const auto bytes = static_cast<double>(count * (size_of(DataType::kF32) + size_of(type)));
+  BenchResult result{job, kKeys, type, threads(), "rotate out of place", bytes, {}};
+  const auto out_of_place = [&] { return duration_of([&] { rotate(out, k, {.first = 1000}, rope); }); };
+  result.times = limits::compare(
+      {{"out of place", out_of_place}},
+      [&] {
+        stop_if_signalled();
+        if (form != nullptr) {
+          rotate_into(cache, slots, k, {.first = 1000}, *form);
+        } else {
+          copy_into(cache, slots, k);
+        }
+      },
+      effort);
+  return result;
+}
+
 double prefill_of_ready(const Rotation& made, const Rotation& ready, const limits::Effort& effort) {
   const Pair x(kPrefill, DataType::kF32);
   const auto with_table = [&] {
@@ -171,6 +206,10 @@ std::vector<BenchResult> measure_rotate(const limits::Effort& effort, bool all) 
   const Extents short_heads = {1, 4096, 32, kFeatures / 2};
   const Rotation half = prepare(Rope{.dims = kFeatures / 2});
   results.push_back(measure_prefill("rotate halves, made inside", DataType::kBF16, half, effort, short_heads));
+  for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+    results.push_back(measure_into("rotate_into from f32", type, &halves, effort));
+    results.push_back(measure_into("copy_into from f32", type, nullptr, effort));
+  }
   if (all) {
     prefill("rotate interleaved, made inside", DataType::kF32, interleaved);
     prefill("rotate halves, ready", DataType::kF64, ready_halves.form());

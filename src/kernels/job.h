@@ -44,6 +44,11 @@ struct RotateJob {
     HeadTensor<const void> x;  // the same shape; the same memory if done in place
     std::int64_t first = 0;    // the first rotated feature
     bool keys = false;         // growth is reversed
+    /// [batch, sequence], on the host: out is a cache, [pages, heads, page size, features], and token t goes to slot
+    /// slots[t]; if that is negative, nowhere.
+    const std::int64_t* slots = nullptr;
+
+    std::int64_t slot(std::int64_t b, std::int64_t t) const noexcept { return slots[b * x.sequence + t]; }
   };
   std::array<Part, 2> parts;
   int count = 1;  // of the parts

@@ -9,6 +9,7 @@
 #include "kernels/checks.h"
 #include "kernels/job.h"
 #include "kernels/rotation_element.h"
+#include "kernels/slots.h"
 #include "posenc/apply.h"
 #include "posenc/error.h"
 
@@ -168,6 +169,21 @@ void check_outcome(std::string_view verb, const Outcome& outcome) {
                     outcome.column, outcome.position));
 }
 
+// With positions that were read before.
+void run_checked(std::string_view verb, const Backend& backend, RotateJob& job, const TokenPositions& positions,
+                 const Rotation& form) {
+  const RowLimit limit = check_form(verb, form);
+  job.form = &form;
+  job.positions = positions;
+  const Tokens tokens{job.parts[0].x.batch, job.parts[0].x.sequence};
+  check_own_rows(verb, form, tokens);
+  for (std::int64_t b = 0; limit.rows >= 0 && b < tokens.batch; ++b) {
+    for (std::int64_t t = 0; t < tokens.sequence; ++t) check_position(verb, positions.at(b, t), limit);
+  }
+  check_growth(verb, form, positions, tokens);
+  if (tokens.batch * tokens.sequence > 0) check_outcome(verb, backend.rotate(job));
+}
+
 TokenPositions positions_along(std::string_view verb, const Positions& positions, const Rotation& form,
                                const Tokens& tokens, const RowLimit& limit) {
   const int axes = position_axes_of(form);
@@ -277,19 +293,17 @@ TokenPositions rotated_positions_of(std::string_view verb, const Positions& posi
 
 void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,
                 const TokenPositions& positions, const Rotation& form, const Site& site) {
-  const RowLimit limit = check_form(verb, form);
   RotateJob job;
   job.parts[0] = part_of(verb, "x", out, x, form);
-  job.form = &form;
   job.site = site;
-  job.positions = positions;
-  const Tokens tokens{job.parts[0].x.batch, job.parts[0].x.sequence};
-  check_own_rows(verb, form, tokens);
-  for (std::int64_t b = 0; limit.rows >= 0 && b < tokens.batch; ++b) {
-    for (std::int64_t t = 0; t < tokens.sequence; ++t) check_position(verb, positions.at(b, t), limit);
-  }
-  check_growth(verb, form, positions, tokens);
-  if (tokens.batch * tokens.sequence > 0) check_outcome(verb, backend.rotate(job));
+  run_checked(verb, backend, job, positions, form);
+}
+
+void rotate_to_slots(std::string_view verb, const HeadTensor<void>& cache, std::span<const std::int64_t> slots,
+                     const HeadTensor<const void>& k, const TokenPositions& positions, const Rotation& form) {
+  RotateJob job;
+  job.parts[0] = {.out = cache, .x = k, .first = first_rotated(verb, "k", form, k), .slots = slots.data()};
+  run_checked(verb, backend_for(verb, Device::kHost), job, positions, form);
 }
 
 }  // namespace kernels

@@ -5,12 +5,26 @@
 #include <type_traits>
 
 #include "kernels/element.h"
+#if POSENC_CPU_BACKEND
+#include "kernels/cpu/row_math.h"
+#endif
 
 namespace posenc::kernels {
+
+/// Whether the selected backend converts rows by vectors. The bytes are the same, except for those of a NaN, which stays one.
+inline bool converts_by_vectors() noexcept {
+#if POSENC_CPU_BACKEND
+  return selected_backend().name == "cpu";
+#else
+  return false;
+#endif
+}
 
 /// Copies the features of a head, rounded once if the types differ.
 template <class To, class From> struct RowCopy {
   std::int64_t features, to_stride, from_stride;
+  bool by_vectors = converts_by_vectors();
+
   void operator()(To* to, const From* from) const noexcept {
     if constexpr (std::is_same_v<To, From>) {
       if (to_stride == 1 && from_stride == 1) {
@@ -19,6 +33,18 @@ template <class To, class From> struct RowCopy {
       }
       for (std::int64_t f = 0; f < features; ++f) to[f * to_stride] = from[f * from_stride];
     } else {
+#if POSENC_CPU_BACKEND
+      if constexpr (sizeof(To) <= 4 && sizeof(From) <= 4) {
+        if (by_vectors && to_stride == 1 && from_stride == 1) {
+          if constexpr (std::is_same_v<To, float>) {
+            cpu::widen_row(to, from, features);
+          } else {
+            cpu::narrow_row(to, from, features);
+          }
+          return;
+        }
+      }
+#endif
       for (std::int64_t f = 0; f < features; ++f) {
         to[f * to_stride] = numerics::narrow<To>(numerics::widen(from[f * from_stride]));
       }

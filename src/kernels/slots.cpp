@@ -89,22 +89,6 @@ AlignedVector<SlotRun> runs_of(const HeadTensor<void>& cache, std::int64_t seque
   return runs;
 }
 
-void rotate_to_slots(std::string_view verb, const HeadTensor<void>& cache, std::span<const std::int64_t> slots,
-                     const HeadTensor<const void>& k, const TokenPositions& positions, const Rotation& form) {
-  const Backend& backend = backend_for(verb, Device::kHost);
-  for (const SlotRun& run : runs_of(cache, k.sequence, slots)) {
-    TokenPositions own = positions;
-    const std::int64_t offset = run.b * own.batch_stride + run.token;
-    if (own.ids != nullptr) own.ids += offset;
-    if (own.narrow_ids != nullptr) own.narrow_ids += offset;
-    if (own.has_ids()) own.count -= offset;  // for all axes, from there on
-    if (!own.has_ids()) own.first += run.token;
-    own.batch_stride = 0;
-    rotate_for(verb, backend, tokens_in(cache, run.page, run.offset, run.count),
-               tokens_in(k, run.b, run.token, run.count), own, form);
-  }
-}
-
 void copy_to_slots(const HeadTensor<void>& cache, std::span<const std::int64_t> slots,
                    const HeadTensor<const void>& x) {
   with_type(cache.type, [&](auto to_kind) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "backends.h"
@@ -61,6 +64,117 @@ TEST(Slots, KeysAreRotatedIntoThem) {
     expect_keys_in_their_slots<Half, Half>(xpos, {.ids = own});
     expect_keys_in_their_slots<float, float>(mrope, {.ids = grid, .axes = 2});
     expect_keys_in_their_slots<double, double>(mrope, {.first = 3});
+  });
+}
+
+// From any type to any other: the key rounded once, whether heads are read in place, converted or of a partial rotation, and
+// however long the runs of consecutive slots are.
+template <class From, class To> void expect_rounded_once(const Rotation& form, std::int64_t features) {
+  constexpr std::int64_t kLong = 37,
+                         kSize = 16;  // more tokens than a block has at a time, pages that it does not fill
+  const auto k = some_values<From>(kHeads * kLong * features, 5);
+  const Extents shape = {kHeads, kLong, features};
+  std::vector<double> wide, turned(k.size());
+  for (const From x : k) wide.push_back(numerics::widen(x));
+  Rotation in_f32 = form;
+  in_f32.precision.arithmetic = DataType::kF32;
+  in_f32.precision.table = DataType::kF32;
+  rotate(view(turned.data(), shape), view(wide.data(), shape), {.first = 90'000}, in_f32);
+  std::vector<std::int64_t> slots;
+  for (std::int64_t t = 0; t < kLong; ++t) slots.push_back(t < 20 ? t + 9 : 99 - t);
+  for (const bool heads_outside : {true, false}) {
+    std::vector<To> pool(static_cast<std::size_t>(7 * kSize * kHeads * features));
+    std::vector<From> given(k.size());
+    const TensorView to = heads_outside ? view(pool.data(), {7, kHeads, kSize, features})
+                                        : swap_axes(view(pool.data(), {7, kSize, kHeads, features}), 1, 2);
+    const TensorView x =
+        heads_outside ? view(given.data(), shape) : swap_axes(view(given.data(), {kLong, kHeads, features}), 0, 1);
+    const auto element = [](const TensorView& tensor, std::int64_t a, std::int64_t b, std::int64_t c,
+                            std::int64_t d) {
+      const Extents& s = tensor.strides;
+      return s.rank == 4 ? a * s[0] + b * s[1] + c * s[2] + d * s[3] : b * s[0] + c * s[1] + d * s[2];
+    };
+    for (std::int64_t h = 0; h < kHeads; ++h) {
+      for (std::int64_t t = 0; t < kLong; ++t) {
+        for (std::int64_t f = 0; f < features; ++f) {
+          given[static_cast<std::size_t>(element(x, 0, h, t, f))] =
+              k[static_cast<std::size_t>((h * kLong + t) * features + f)];
+        }
+      }
+    }
+    rotate_into(to, slots, x, {.first = 90'000}, form);
+    for (std::int64_t h = 0; h < kHeads; ++h) {
+      for (std::int64_t t = 0; t < kLong; ++t) {
+        const std::int64_t slot = slots[static_cast<std::size_t>(t)];
+        for (std::int64_t f = 0; f < features; ++f) {
+          const double want = turned[static_cast<std::size_t>((h * kLong + t) * features + f)];
+          const To got = pool[static_cast<std::size_t>(element(to, slot / kSize, h, slot % kSize, f))];
+          ASSERT_EQ(got, numerics::narrow<To>(want)) << "head " << h << ", token " << t << ", feature " << f;
+        }
+      }
+    }
+  }
+}
+template <class From> void expect_rounded_once_to_any(const Rotation& form, std::int64_t features) {
+  expect_rounded_once<From, float>(form, features);
+  expect_rounded_once<From, Half>(form, features);
+  expect_rounded_once<From, BFloat16>(form, features);
+}
+
+TEST(Slots, KeysAreRoundedOnceToAnyType) {
+  const Rotation halves = prepare(Rope{.dims = 24}),
+                 alternating = prepare(Rope{.dims = 80, .layout = PairLayout::kInterleaved});
+  for_each_engine([&] {
+    for (const auto& [form, features] : {std::pair{&halves, std::int64_t{37}}, {&alternating, 80}}) {
+      expect_rounded_once_to_any<float>(*form, features);
+      expect_rounded_once_to_any<Half>(*form, features);
+      expect_rounded_once_to_any<BFloat16>(*form, features);
+    }
+  });
+}
+
+// Values of any bits, in rows of any length: rounded once, and a NaN stays one.
+template <class From, class To> void expect_copies_rounded_once() {
+  constexpr std::int64_t kMost = 150;
+  std::vector<From> x(kMost);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if constexpr (sizeof(From) == 2) {
+      x[i].bits = static_cast<std::uint16_t>(i * 40503U + 977);
+    } else {
+      x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i * 2654435761U + 12345));
+    }
+  }
+  if constexpr (sizeof(From) ==
+                4) {  // ties, the largest that round to a finite number, subnormal and special numbers
+    const float special[] = {
+        1.00390625f, 1.01171875f, 1.00048828125f, 65519.99f, 65520.0f, 3.3961775e38f, 3.39617753e38f, 2.98023224e-8f,
+        1e-40f,      -0.0f,       INFINITY,       -INFINITY, NAN};
+    std::copy(std::begin(special), std::end(special), x.begin() + 3);
+  }
+  for (const std::int64_t features : {1, 7, 16, 33, 64, 128, 150}) {
+    std::vector<To> pool(static_cast<std::size_t>(features));
+    copy_into(view(pool.data(), {1, 1, 1, features}), std::vector<std::int64_t>{0}, view(x.data(), {1, features}));
+    for (std::size_t f = 0; f < pool.size(); ++f) {
+      const double given = numerics::widen(x[f]);
+      if (std::isnan(given)) {
+        EXPECT_TRUE(std::isnan(numerics::widen(pool[f]))) << f;
+      } else {
+        using Bytes = std::array<std::byte, sizeof(To)>;
+        EXPECT_EQ(std::bit_cast<Bytes>(pool[f]), std::bit_cast<Bytes>(numerics::narrow<To>(given)))
+            << f << ": " << given;
+      }
+    }
+  }
+}
+
+TEST(Slots, ValuesAreRoundedOnceToAnyType) {
+  for_each_engine([] {
+    expect_copies_rounded_once<float, Half>();
+    expect_copies_rounded_once<float, BFloat16>();
+    expect_copies_rounded_once<Half, float>();
+    expect_copies_rounded_once<Half, BFloat16>();
+    expect_copies_rounded_once<BFloat16, float>();
+    expect_copies_rounded_once<BFloat16, Half>();
   });
 }
 

@@ -11,9 +11,15 @@
 #include "kernels/cpu/fetch.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rotate_rows.h"
+#include "kernels/row_copy.h"
 
 namespace posenc::kernels::cpu {
 namespace {
+
+/// Where the first token of a block goes. In a cache, which has pages in place of sequences, all of its tokens are in one.
+struct Place {
+  std::int64_t b, t;
+};
 
 /// One tensor and how its rows are rotated.
 template <class Out, class In, class W> class RowRotator {
@@ -30,19 +36,19 @@ template <class Out, class In, class W> class RowRotator {
                 rounding_ == data_type_of<W>() && std::is_same_v<W, Working<In>>;
   }
 
-  void rotate(const Block& block, const CosSinRows<W>& cos_sin) const {
+  void rotate(const Block& block, const Place& to, const CosSinRows<W>& cos_sin) const {
     if constexpr (std::is_same_v<Out, In> && std::is_same_v<W, Working<In>>) {
-      if (is_plain_) return rotate_plainly(block, cos_sin);
+      if (is_plain_) return rotate_plainly(block, to, cos_sin);
     }
-    rotate_by_lines(block, cos_sin);
+    rotate_by_lines(block, to, cos_sin);
   }
 
  private:
-  void rotate_plainly(const Block& block, const CosSinRows<W>& cos_sin) const {
+  void rotate_plainly(const Block& block, const Place& to, const CosSinRows<W>& cos_sin) const {
     const auto& x = part_.x;
     const auto& out = part_.out;
     RotateRows<Out, W> rows;
-    rows.out = out.template row<Out>(block.b, 0, block.t0) + part_.first;
+    rows.out = out.template row<Out>(to.b, 0, to.t) + part_.first;
     rows.x = x.template row<Out>(block.b, 0, block.t0) + part_.first;
     rows.cosines = cos_sin.cosines;
     rows.sines = cos_sin.sines;
@@ -61,69 +67,85 @@ template <class Out, class In, class W> class RowRotator {
     const std::int64_t elements = x.batch * x.heads * x.sequence * x.features;
     rows.ahead = ahead_for(elements * static_cast<std::int64_t>(sizeof(In)));
     rotate_rows(rows);
-    if (!in_place_) copy_the_rest(block);
+    if (!in_place_) copy_the_rest(block, to);
   }
 
   // The features that are not rotated.
-  void copy_the_rest(const Block& block) const {
+  void copy_the_rest(const Block& block, const Place& to) const {
     const auto& x = part_.x;
     const auto& out = part_.out;
     if (dims_ == x.features) return;
+    const std::int64_t after = part_.first + dims_;
+    const RowCopy<Out, In> before{part_.first, out.feature_stride, x.feature_stride, true};
+    const RowCopy<Out, In> rest{x.features - after, out.feature_stride, x.feature_stride, true};
     for (std::int64_t h = 0; h < x.heads; ++h) {
       for (std::int64_t t = block.t0; t < block.t1; ++t) {
         const In* from = x.template row<In>(block.b, h, t);
-        Out* to = out.template row<Out>(block.b, h, t);
-        const auto copy = [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t f = begin; f < end; ++f) {
-            if constexpr (std::is_same_v<Out, In>) {
-              to[f * out.feature_stride] = from[f * x.feature_stride];
-            } else {
-              to[f * out.feature_stride] = numerics::narrow<Out>(numerics::widen(from[f * x.feature_stride]));
-            }
-          }
-        };
-        copy(0, part_.first);
-        copy(part_.first + dims_, x.features);
+        Out* const row = out.template row<Out>(to.b, h, to.t + t - block.t0);
+        before(row, from);
+        rest(row + after * out.feature_stride, from + after * x.feature_stride);
       }
     }
   }
 
-  // For any strides, types and roundings: each row is copied through buffers in the type of the arithmetic.
-  void rotate_by_lines(const Block& block, const CosSinRows<W>& cos_sin) const {
+  // For any strides, types and roundings: the heads of a token are converted to the type of the arithmetic in a buffer, and
+  // from there after their rotation, unless they have that type.
+  void rotate_by_lines(const Block& block, const Place& to, const CosSinRows<W>& cos_sin) const {
     const auto& x = part_.x;
     const auto& out = part_.out;
-    AlignedVector<W> line(static_cast<std::size_t>(dims_)), rotated(line.size());
-    for (std::int64_t h = 0; h < x.heads; ++h) {
-      for (std::int64_t t = block.t0; t < block.t1; ++t) {
-        const In* from = x.template row<In>(block.b, h, t) + part_.first * x.feature_stride;
-        Out* to = out.template row<Out>(block.b, h, t) + part_.first * out.feature_stride;
-        for (std::int64_t f = 0; f < dims_; ++f) {
-          line[static_cast<std::size_t>(f)] = static_cast<W>(numerics::widen(from[f * x.feature_stride]));
-        }
-        rotate_line(line.data(), rotated.data(), cos_sin, (t - block.t0) * cos_sin.stride + h * cos_sin.head_stride);
-        for (std::int64_t f = 0; f < dims_; ++f) {
-          const W value = rotated[static_cast<std::size_t>(f)];
-          to[f * out.feature_stride] = numerics::narrow<Out>(static_cast<double>(value));
-        }
+    const bool reads = std::is_same_v<In, W> && x.feature_stride == 1 && !in_place_;
+    const bool writes = std::is_same_v<Out, W> && out.feature_stride == 1 && !in_place_;
+    const auto size = static_cast<std::size_t>(x.heads * dims_);
+    AlignedVector<W> lines(reads ? 0 : size), rotated(writes ? 0 : size);
+    const RowCopy<W, In> load{dims_, 1, x.feature_stride, true};
+    const RowCopy<Out, W> store{dims_, out.feature_stride, 1, true};
+    for (std::int64_t t = block.t0; t < block.t1; ++t) {
+      const In* const from = x.template row<In>(block.b, 0, t) + part_.first * x.feature_stride;
+      Out* const row = out.template row<Out>(to.b, 0, to.t + t - block.t0) + part_.first * out.feature_stride;
+      for (std::int64_t h = 0; h < x.heads && !reads; ++h) load(lines.data() + h * dims_, from + h * x.head_stride);
+      Lines heads{rotated.data(), lines.data(), dims_, dims_};
+      if constexpr (std::is_same_v<In, W>) {
+        if (reads) heads.x = from, heads.x_stride = x.head_stride;
+      }
+      if constexpr (std::is_same_v<Out, W>) {
+        if (writes) heads.out = row, heads.out_stride = out.head_stride;
+      }
+      rotate_lines(heads, cos_sin, (t - block.t0) * cos_sin.stride);
+      for (std::int64_t h = 0; h < x.heads && !writes; ++h) {
+        store(row + h * out.head_stride, rotated.data() + h * dims_);
       }
     }
-    if (!in_place_) copy_the_rest(block);
+    if (!in_place_) copy_the_rest(block, to);
   }
+  // The heads of a token.
+  struct Lines {
+    W* out;
+    const W* x;
+    std::int64_t out_stride, x_stride;
+  };
   // `row` is where its cosines begin.
-  void rotate_line(const W* line, W* rotated, const CosSinRows<W>& cos_sin, std::int64_t row) const {
-    if (rounding_ == data_type_of<W>()) {
-      RotateRows<W, W> rows;
-      rows.out = rotated;
-      rows.x = line;
-      rows.cosines = cos_sin.cosines + row;
-      rows.sines = cos_sin.sines + row;
-      rows.pairs = pairs_;
-      rows.blocks = blocks_;
-      rows.read = places_.read;
-      rows.write = places_.write;
-      rotate_rows(rows);
+  void rotate_lines(const Lines& heads, const CosSinRows<W>& cos_sin, std::int64_t row) const {
+    if (rounding_ != data_type_of<W>()) {
+      for (std::int64_t h = 0; h < part_.x.heads; ++h) {
+        round_line(heads.x + h * heads.x_stride, heads.out + h * heads.out_stride, cos_sin,
+                   row + h * cos_sin.head_stride);
+      }
       return;
     }
+    RotateRows<W, W> rows;
+    rows.out = heads.out;
+    rows.x = heads.x;
+    rows.cosines = cos_sin.cosines + row;
+    rows.sines = cos_sin.sines + row;
+    rows.pairs = pairs_;
+    rows.blocks = blocks_;
+    rows.read = places_.read;
+    rows.write = places_.write;
+    rows.inner = {part_.x.heads, heads.out_stride, heads.x_stride, cos_sin.head_stride};
+    rotate_rows(rows);
+  }
+  // Every result rounded to a narrower type.
+  void round_line(const W* line, W* rotated, const CosSinRows<W>& cos_sin, std::int64_t row) const {
     const auto round = [&](W value) { return rounded_to(rounding_, value); };
     const std::int64_t step = wants_doubled(places_) ? 2 : 1;
     for (std::int64_t i = 0; i < pairs_ * blocks_; ++i) {
@@ -146,18 +168,37 @@ template <class Out, class In, class W> class RowRotator {
 };
 
 // Rotates one block of a part.
-template <class W>
-using PartRotator = void (*)(const RotateJob&, const RotateJob::Part&, const Block&, const CosSinRows<W>&);
+template <class W> using PartRotator = void (*)(const RotateJob&, const RotateJob::Part&, const Block&, const Place&,
+                                                const CosSinRows<W>&);
 
 template <class W> PartRotator<W> rotator_of(const RotateJob::Part& part) {
   return with_type(part.out.type, [&](auto out) {
     return with_type(part.x.type, [&](auto in) -> PartRotator<W> {
-      return
-          [](const RotateJob& job, const RotateJob::Part& which, const Block& block, const CosSinRows<W>& cos_sin) {
-            RowRotator<decltype(out), decltype(in), W>(job, which).rotate(block, cos_sin);
-          };
+      return [](const RotateJob& job, const RotateJob::Part& which, const Block& block, const Place& to,
+                const CosSinRows<W>& cos_sin) {
+        RowRotator<decltype(out), decltype(in), W>(job, which).rotate(block, to, cos_sin);
+      };
     });
   });
+}
+
+// Calls rotate(tokens, to, cos_sin) for a block; in a cache, for each run of its tokens with consecutive slots in one page.
+template <class W, class Rotate>
+void each_run(const RotateJob::Part& part, const Block& block, const CosSinRows<W>& cos_sin, const Rotate& rotate) {
+  if (part.slots == nullptr) return rotate(block, Place{block.b, block.t0}, cos_sin);
+  const std::int64_t size = part.out.sequence;
+  for (std::int64_t t = block.t0, end = t; t < block.t1; t = end) {
+    const std::int64_t slot = part.slot(block.b, t);
+    for (end = t + 1; slot >= 0 && end < block.t1; ++end) {
+      const std::int64_t next = slot + (end - t);
+      if (part.slot(block.b, end) != next || next % size == 0) break;
+    }
+    if (slot < 0) continue;
+    CosSinRows<W> own = cos_sin;
+    own.cosines += (t - block.t0) * own.stride;
+    own.sines += (t - block.t0) * own.stride;
+    rotate(Block{block.b, t, end}, Place{slot / size, slot % size}, own);
+  }
 }
 
 Waves& spare_waves() {
@@ -194,7 +235,10 @@ template <class W> Outcome run(const RotateJob& job, int begin, int end) {
       if (item + 1 < last) maker.fetch_rows(block_at(item + 1));
       const CosSinRows<W> cos_sin = maker.make(block, scratch, here);
       for (int p = begin; p < end; ++p) {
-        rotators[static_cast<std::size_t>(p)](job, job.parts[static_cast<std::size_t>(p)], block, cos_sin);
+        const RotateJob::Part& part = job.parts[static_cast<std::size_t>(p)];
+        each_run(part, block, cos_sin, [&](const Block& some, const Place& to, const CosSinRows<W>& rows_of_it) {
+          rotators[static_cast<std::size_t>(p)](job, part, some, to, rows_of_it);
+        });
       }
     }
     if (!here.decided) {

@@ -100,11 +100,21 @@ HWY_INLINE void convert(To* HWY_RESTRICT out, const From* HWY_RESTRICT x, std::i
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {  // unrolled, as above
+    const auto a = load_as(d, x + i), b = load_as(d, x + i + lanes);
+    const auto c = load_as(d, x + i + 2 * lanes), e = load_as(d, x + i + 3 * lanes);
+    store_as(d, a, out + i);
+    store_as(d, b, out + i + lanes);
+    store_as(d, c, out + i + 2 * lanes);
+    store_as(d, e, out + i + 3 * lanes);
+  }
   for (; i + lanes <= n; i += lanes) store_as(d, load_as(d, x + i), out + i);
   for (; i < n; ++i) out[i] = narrowed<To>(widened<float>(x[i]));
 }
 void narrow_f16(Half* out, const float* p, std::int64_t n) { convert(out, p, n); }
 void narrow_bf16(BFloat16* out, const float* p, std::int64_t n) { convert(out, p, n); }
+void bf16_to_f16(Half* out, const BFloat16* p, std::int64_t n) { convert(out, p, n); }
+void f16_to_bf16(BFloat16* out, const Half* p, std::int64_t n) { convert(out, p, n); }
 void widen_f16(float* out, const Half* x, std::int64_t n) { convert(out, x, n); }
 void widen_bf16(float* out, const BFloat16* x, std::int64_t n) { convert(out, x, n); }
 
@@ -131,6 +141,8 @@ HWY_EXPORT(add_f16);
 HWY_EXPORT(add_bf16);
 HWY_EXPORT(narrow_f16);
 HWY_EXPORT(narrow_bf16);
+HWY_EXPORT(bf16_to_f16);
+HWY_EXPORT(f16_to_bf16);
 HWY_EXPORT(widen_f16);
 HWY_EXPORT(widen_bf16);
 HWY_EXPORT(sum_f32);
@@ -142,6 +154,12 @@ void add_rows(const AddRows<BFloat16, float>& job) noexcept { HWY_DYNAMIC_DISPAT
 void narrow_row(Half* out, const float* p, std::int64_t n) noexcept { HWY_DYNAMIC_DISPATCH(narrow_f16)(out, p, n); }
 void narrow_row(BFloat16* out, const float* p, std::int64_t n) noexcept {
   HWY_DYNAMIC_DISPATCH(narrow_bf16)(out, p, n);
+}
+void narrow_row(Half* out, const BFloat16* p, std::int64_t n) noexcept {
+  HWY_DYNAMIC_DISPATCH(bf16_to_f16)(out, p, n);
+}
+void narrow_row(BFloat16* out, const Half* p, std::int64_t n) noexcept {
+  HWY_DYNAMIC_DISPATCH(f16_to_bf16)(out, p, n);
 }
 void widen_row(float* out, const Half* x, std::int64_t n) noexcept { HWY_DYNAMIC_DISPATCH(widen_f16)(out, x, n); }
 void widen_row(float* out, const BFloat16* x, std::int64_t n) noexcept {

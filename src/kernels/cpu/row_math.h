@@ -26,6 +26,8 @@ void add_rows(const AddRows<BFloat16, float>& job) noexcept;
 /// out[i] = p[i] rounded to T, to nearest.
 void narrow_row(Half* out, const float* p, std::int64_t n) noexcept;
 void narrow_row(BFloat16* out, const float* p, std::int64_t n) noexcept;
+void narrow_row(Half* out, const BFloat16* p, std::int64_t n) noexcept;
+void narrow_row(BFloat16* out, const Half* p, std::int64_t n) noexcept;
 
 /// out[i] = x[i], exact.
 void widen_row(float* out, const Half* x, std::int64_t n) noexcept;

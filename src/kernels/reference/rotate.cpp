@@ -109,6 +109,8 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
   KnownAngles<W> known;
   for (std::int64_t b = 0; b < x.batch; ++b) {
     for (std::int64_t t = 0; t < x.sequence; ++t) {
+      const std::int64_t slot = part.slots == nullptr ? 0 : part.slot(b, t);
+      if (slot < 0) continue;
       const std::vector<CosSin<W>>& angles = known.at(job, waves, b, t, part.keys, outcome);
       for (std::int64_t h = 0; h < x.heads; ++h) {
         with_type(x.type, [&](auto kind) {
@@ -133,7 +135,9 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
           given[static_cast<std::size_t>(f)] = static_cast<double>(rotated[static_cast<std::size_t>(f)]);
         }
         with_type(part.out.type, [&](auto kind) {
-          auto* to = part.out.template row<decltype(kind)>(b, h, t);
+          auto* to = part.slots == nullptr ? part.out.template row<decltype(kind)>(b, h, t)
+                                           : part.out.template row<decltype(kind)>(slot / part.out.sequence, h,
+                                                                                   slot % part.out.sequence);
           for (std::size_t f = 0; f < given.size(); ++f) {
             to[static_cast<std::int64_t>(f) * part.out.feature_stride] = numerics::narrow<decltype(kind)>(given[f]);
           }
