@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "attention/cpu/masks-inl.h"
 #include "attention/cpu/tanh-inl.h"
 #include "attention/cpu/vectors-inl.h"
 #include "terms/all-inl.h"
@@ -101,35 +102,46 @@ template <class Products> void add_vector_scores(Block& block, Tile& tile, float
 }
 
 // c · tanh(score / c), applied before anything is added to the scores.
-template <class Products> void cap_scores(Block& block, Tile& tile) {
+template <class Products> void cap_scores(Block& block, Tile& tile, float* HWY_RESTRICT tile_max) {
   const auto cap = static_cast<float>(block.job.softcap * kLog2E);
-  const VF by = hn::Set(DF(), tile.factor);
-  float* HWY_RESTRICT s = block.scores.data() + tile.begin * block.width;
-  for (std::int64_t j = tile.begin; j < tile.end; ++j, s += block.width) {
-    for (int vector = 0; vector < Products::kVectors; ++vector) {
-      store(cap_of(DF(), load_score<Products>(s, vector, by), cap), s, vector);
+  change_scores<Products>(block, tile, tile_max,
+                          [&](std::int64_t, int, VF s) HWY_ATTR { return cap_of(DF(), s, cap); });
+}
+
+// Writes −inf where a boolean mask or positions hide a key.
+template <class Products> void hide_keys(Block& block, Tile& tile, float* HWY_RESTRICT tile_max) {
+  const std::int64_t width = width_of<Products>();
+  HWY_ALIGN std::uint32_t words[kKeyBlock / kWordKeys * kMostWidth];  // [words, width]; past the last query, any
+  bool hides = false;
+  for (std::int64_t i = 0; i < width; ++i) {
+    for (std::int64_t j = 0; j < tile.end; j += kWordKeys) {
+      std::uint32_t& word = words[j / kWordKeys * width + i];
+      const std::int64_t count = std::min(kWordKeys, tile.end - j);
+      word = i < tile.count ? seen_by_masks(block.job, block.b, block.h, tile.first + i, block.first_key + j, count)
+                            : all_keys(count);
+      hides = hides || word != all_keys(count);
     }
   }
-  tile.factor = 1;
+  if (!hides) return;
+  change_scores<Products>(block, tile, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
+    const auto seen = hn::LoadU(DU(), words + j / kWordKeys * width + vector * lanes());
+    return hide_lanes(s, seen, hn::Set(DU(), std::uint32_t{1} << (j % kWordKeys)));
+  });
 }
 
 // The masks of scores: added to the score; a masked score becomes −inf, whatever it was.
-template <class Products> void add_mask(Block& block, Tile& tile, float* HWY_RESTRICT tile_max) {
-  const std::int64_t width = width_of<Products>();
-  for (std::int64_t i = 0; i < width; ++i) {
-    for (std::int64_t j = tile.begin; j < tile.end; ++j) {
-      block.bias_tile[static_cast<std::size_t>(j * width + i)] =
-          i < tile.count
-              ? static_cast<float>(kLog2E * block.job.mask_at(block.b, block.h, tile.first + i, block.first_key + j))
-              : 0.0f;
-    }
+template <class Products> void mask_scores(Block& block, Tile& tile, float* HWY_RESTRICT tile_max) {
+  if (adds_mask(block.job)) {
+    const std::int64_t width = width_of<Products>();
+    float* const added = block.bias_tile.data() + tile.begin * width;
+    load_mask_tile(block.job.mask,
+                   {block.b, block.h, tile.first, tile.count, block.first_key + tile.begin, tile.end - tile.begin},
+                   width, added);
+    change_scores<Products>(block, tile, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
+      return add_or_hide(s, load(added + (j - tile.begin) * width, vector));
+    });
   }
-  const float* HWY_RESTRICT mask = block.bias_tile.data();
-  const VF none = hn::Set(DF(), kNone);
-  change_scores<Products>(block, tile, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
-    const VF added = load(mask + j * width, vector);
-    return hn::IfThenElse(hn::Eq(added, none), none, hn::Add(s, added));
-  });
+  if (hides_by_words(block.job)) hide_keys<Products>(block, tile, tile_max);
 }
 
 inline bool has_padding(const Block& block, std::int64_t j) {

@@ -80,19 +80,17 @@ template <class Products> bool prepare_tile(Block& block, Products& products, Ti
   HWY_ALIGN float tile_max[kMostWidth];
   float constant = 0;
   const bool has_vectors = block.bias.has_score_vectors();
-  if (block.job.softcap > 0 && !has_vectors) cap_scores<Products>(block, tile);
+  const bool has_cap = block.job.softcap > 0;
+  if (has_cap && !has_vectors) cap_scores<Products>(block, tile, tile_max);
   const bool has_edge = block.job.key_mask != nullptr || block.first_key + tile.begin < key_range.all_begin ||
                         block.first_key + tile.end > key_range.all_end;
   if (has_vectors) {
     add_vector_scores<Products>(block, tile, tile_max);
-    if (block.job.softcap > 0) {
-      cap_scores<Products>(block, tile);
-      find_row_max<Products>(block, tile, tile_max);
-    }
+    if (has_cap) cap_scores<Products>(block, tile, tile_max);
   } else {
-    constant = add_term<Products>(block, tile, !has_edge, tile_max);  // masks of an edge find the maximum
+    constant = add_term<Products>(block, tile, !has_edge && !has_cap, tile_max);  // masks of an edge find the maximum
   }
-  if (block.job.masks_scores()) add_mask<Products>(block, tile, tile_max);
+  if (block.job.masks_scores()) mask_scores<Products>(block, tile, tile_max);
   if (has_edge) mask_keys<Products>(block, tile, tile_max);
   if (block.bias.counts_gates) add_contextual(block, tile, tile_max);
   renew_row_max(block, products, tile.panel, tile_max, constant, base);

@@ -225,10 +225,93 @@ template <class K> HWY_INLINE void dot_4x4(const float* HWY_RESTRICT q, const St
 #undef POSENC_STORE_SUMS
 #endif
 
+#if HWY_TARGET == HWY_AVX3
+// Of many rows, keys are transposed once: then a score is a lane, and no sum goes across lanes.
+constexpr std::int64_t kManyRows = 8, kTransposed = 32;  // keys
+inline bool transposes_keys(std::int64_t rows, std::int64_t features) {
+  return rows >= kManyRows && features % 32 == 0;
+}
+// kt[f, key] of kTransposed keys and `count` features from `first` on, a multiple of 32. Two of 16 bits fill a word.
+template <class K>
+HWY_INLINE void transpose_keys(const StepRows& keys, std::int64_t first, std::int64_t count, float* HWY_RESTRICT kt) {
+  constexpr std::int64_t in_word = sizeof(float) / sizeof(K);
+  for (std::int64_t half = 0; half < kTransposed; half += 16) {
+    for (std::int64_t f = 0; f < count; f += 16 * in_word) {
+      __m512i words[16];
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) words[i] = _mm512_loadu_si512(static_cast<const K*>(keys[half + i]) + first + f);
+      transpose_words(words);
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) {
+        float* const to = kt + (f + in_word * i) * kTransposed + half;
+        const __m512i word = words[i];
+        if constexpr (std::is_same_v<K, BFloat16>) {
+          _mm512_store_si512(to, _mm512_slli_epi32(word, 16));
+          _mm512_store_si512(to + kTransposed, _mm512_and_si512(word, _mm512_set1_epi32(-0x10000)));
+        } else if constexpr (std::is_same_v<K, Half>) {
+          _mm512_store_ps(to, _mm512_cvtph_ps(_mm512_cvtepi32_epi16(word)));
+          _mm512_store_ps(to + kTransposed, _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(word, 16))));
+        } else {
+          _mm512_store_si512(to, word);
+        }
+      }
+    }
+  }
+}
+// Eight queries and kTransposed keys, `count` features of each: out [8, stride] (+)= their scores.
+template <bool kIsMore> HWY_INLINE void score_8_transposed(const float* HWY_RESTRICT q, std::int64_t q_stride,
+                                                           const float* HWY_RESTRICT kt, std::int64_t count,
+                                                           float* HWY_RESTRICT out, std::int64_t stride) {
+  __m512 s[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) s[i] = _mm512_setzero_ps();
+  for (std::int64_t f = 0; f < count; ++f) {
+    const __m512 a = _mm512_load_ps(kt + f * kTransposed), b = _mm512_load_ps(kt + f * kTransposed + 16);
+#pragma GCC unroll 8
+    for (int r = 0; r < 8; ++r) {
+      const __m512 x = _mm512_set1_ps(q[r * q_stride + f]);
+      s[2 * r] = _mm512_fmadd_ps(x, a, s[2 * r]);
+      s[2 * r + 1] = _mm512_fmadd_ps(x, b, s[2 * r + 1]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    float* const to = out + i / 2 * stride + i % 2 * 16;
+    _mm512_storeu_ps(to, kIsMore ? _mm512_add_ps(_mm512_loadu_ps(to), s[i]) : s[i]);
+  }
+}
+// Scores of whole groups of rows and of keys; returns how many keys were done.
+template <class K> HWY_INLINE std::int64_t score_transposed(const float* q, std::int64_t rows, const StepRows& keys,
+                                                            std::int64_t count, std::int64_t features, float* scores,
+                                                            std::int64_t stride) {
+  constexpr std::int64_t kMost = 64;  // features, so that transposed keys stay in the L1 cache
+  HWY_ALIGN float kt[kMost * kTransposed];
+  std::int64_t j = 0;
+  for (; j + kTransposed <= count; j += kTransposed) {
+    const StepRows some = keys.from(j);
+    for (std::int64_t i = 0; keys.ahead > 0 && i < kTransposed; ++i) {
+      fetch_row_later(some[i], features * static_cast<std::int64_t>(sizeof(K)), some.ahead_of(i));
+    }
+    for (std::int64_t f = 0; f < features; f += kMost) {
+      const std::int64_t part = std::min(kMost, features - f);
+      transpose_keys<K>(some, f, part, kt);
+      for (std::int64_t r = 0; r + kManyRows <= rows; r += kManyRows) {
+        float* const out = scores + r * stride + j;
+        f == 0 ? score_8_transposed<false>(q + r * features, features, kt, part, out, stride)
+               : score_8_transposed<true>(q + r * features + f, features, kt, part, out, stride);
+      }
+    }
+  }
+  return j;
+}
+#else
+inline bool transposes_keys(std::int64_t, std::int64_t) { return false; }
+#endif
+
 // scores[row, key] of `rows` queries and `count` keys.
-template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows, const StepRows& keys,
-                                              std::int64_t count, std::int64_t features, float* scores,
-                                              std::int64_t stride) {
+template <class K> HWY_INLINE void score_by_rows(const float* q, std::int64_t rows, const StepRows& keys,
+                                                 std::int64_t count, std::int64_t features, float* scores,
+                                                 std::int64_t stride) {
   std::int64_t r = 0;
   for (; r + 4 <= rows; r += 4, q += 4 * features, scores += 4 * stride) {
     std::int64_t j = 0;
@@ -266,6 +349,22 @@ template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows,
     }
     if (j < count) scores[j] = dot_1x1(q, static_cast<const K*>(keys[j]), features);
   }
+}
+template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows, const StepRows& keys,
+                                              std::int64_t count, std::int64_t features, float* scores,
+                                              std::int64_t stride) {
+#if HWY_TARGET == HWY_AVX3
+  if (transposes_keys(rows, features)) {
+    const std::int64_t keys_done = score_transposed<K>(q, rows, keys, count, features, scores, stride);
+    const std::int64_t done = rows / kManyRows * kManyRows;
+    if (keys_done < count) {
+      score_by_rows<K>(q, done, keys.from(keys_done), count - keys_done, features, scores + keys_done, stride);
+    }
+    score_by_rows<K>(q + done * features, rows - done, keys, count, features, scores + done * stride, stride);
+    return;
+  }
+#endif
+  score_by_rows<K>(q, rows, keys, count, features, scores, stride);
 }
 
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "attention/cpu/decode/dot-inl.h"
 #include "attention/cpu/decode/native_16-inl.h"
 #include "attention/cpu/score_bias.h"
 
@@ -22,20 +23,35 @@ inline const RowRotation kNoRotation = {};  // values are never rotated
 struct PassMemory {
   std::int64_t rows;
   RowReader k, v;
-  // 16-bit values that are multiplied in f32 are widened once if eight or more rows use them.
-  bool widens_values = rows >= 2 * kFewRows && v.in_place && v.type != DataType::kF32;
+  // 16-bit values that are multiplied in f32 are widened once if eight or more rows use them; if eight rows share a load,
+  // 32 or more.
+  bool widens_values =
+      rows >= (transposes_keys(rows, v.x.features) ? 8 : 2) * kFewRows && v.in_place && v.type != DataType::kF32;
   AlignedVector<float> wide_values =
       AlignedVector<float>(widens_values ? static_cast<std::size_t>(kDecodeStep * v.x.features) : 0);
   // So are keys, from 32 rows on; with fewer, it costs more than it saves.
-  bool widens_keys = rows >= 8 * kFewRows && k.in_place && k.type != DataType::kF32;
+  bool widens_keys =
+      rows >= 8 * kFewRows && !transposes_keys(rows, k.x.features) && k.in_place && k.type != DataType::kF32;
   AlignedVector<float> wide_keys =
       AlignedVector<float>(widens_keys ? static_cast<std::size_t>(kDecodeStep * k.x.features) : 0);
+
+  // With masks, which may hide values that are not finite (add_past_masks): sums before a step, and after.
+  AlignedVector<float> sums_before;
 
   PassMemory(const AttentionJob& job, std::int64_t heads, std::int64_t last_key)
       : rows(job.group * job.q.sequence),
         k{.x = job.k, .rotation = job.k_rotation, .heads = heads, .last_key = last_key},
-        v{.x = job.v, .rotation = kNoRotation, .heads = heads, .last_key = last_key} {}
+        v{.x = job.v, .rotation = kNoRotation, .heads = heads, .last_key = last_key},
+        sums_before(static_cast<std::size_t>(job.has_masks() ? 2 * rows * job.v.features : 0)) {}
 };
+
+// The keys whose weights are computed together. The online softmax of a step of keys takes as long as that of four, most of it
+// waiting for sums across lanes; but the scores of many rows leave the L1 cache.
+inline std::int64_t keys_of_block(std::int64_t rows) {
+  constexpr std::int64_t kScores = 4096;
+  if (rows < kFewRows) return kSplit;
+  return std::clamp(kScores / rows / kDecodeStep, std::int64_t{1}, std::int64_t{4}) * kDecodeStep;
+}
 
 // One run of keys and all queries that share its key head.
 struct SplitPass {
@@ -44,7 +60,7 @@ struct SplitPass {
   PassMemory& memory;
   SplitRun run;
   std::int64_t rows = memory.rows;
-  std::int64_t block = rows < kFewRows ? kSplit : kDecodeStep;
+  std::int64_t block = keys_of_block(rows);
   std::int64_t blocks = rows < kFewRows ? run.splits() : 1;  // whose scores are kept at the same time
   bool adjusts = job.softcap > 0 || !std::holds_alternative<terms::NoTiles>(bias.tiles) || job.has_masks();  // scores
   AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));

@@ -15,26 +15,73 @@
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 
-// Adds the values of one query's visible keys only: 0 times a NaN is not 0.
+HWY_INLINE bool are_finite(const float* HWY_RESTRICT x, std::int64_t count) {
+  VF worst = hn::Zero(DF());
+  float rest = 0;
+  std::int64_t i = 0;
+  for (; i + lanes() <= count; i += lanes()) {  // x − x is 0 or NaN
+    const VF some = hn::LoadU(DF(), x + i);
+    worst = hn::Add(worst, hn::Sub(some, some));
+  }
+  for (; i < count; ++i) rest += x[i] - x[i];
+  return hn::AllTrue(DF(), hn::Eq(worst, hn::Zero(DF()))) && rest == 0.0f;
+}
+
+// The values of a step as row r attends to them: one that is hidden from it is read as one that is not, wherever that is in
+// `offsets`. Returns false if all are hidden.
+inline bool replace_hidden(const SplitPass& pass, std::int64_t r, const StepRows& values, std::int64_t first,
+                           std::int64_t count, std::int64_t* HWY_RESTRICT offsets) {
+  std::int64_t visible = -1;
+  const auto is_hidden = [&](std::int64_t j) {
+    return pass.job.is_hidden(pass.run.b, pass.head(r), pass.query(r), first + j);
+  };
+  for (std::int64_t j = 0; j < count && visible < 0; ++j) visible = is_hidden(j) ? -1 : j;
+  if (visible < 0) return false;
+  for (std::int64_t j = 0; j < count; ++j) offsets[j] = values.offsets[is_hidden(j) ? visible : j];
+  for (std::int64_t j = count; j % 8 != 0; ++j) offsets[j] = offsets[count - 1];
+  return true;
+}
+
+// Adds the values of `count` keys from `first` on to the sums of rows `begin` to `end`, by add(values). Masks hide some of the
+// keys: their weights are 0, which adds nothing unless a value is not finite; then a sum is not either. In that case, the
+// sums of each row are those of the values that it attends to, in the same order: what is hidden changes no bit.
+template <class Add> HWY_INLINE void add_past_masks(SplitPass& pass, std::int64_t begin, std::int64_t end,
+                                                    const Step& step, const StepRows& values, std::int64_t first,
+                                                    std::int64_t count, const Add& add) {
+  if (!pass.job.has_masks()) return add(values);
+  const std::int64_t features = pass.job.v.features, size = (end - begin) * features;
+  float* const sums = step.block.sums + begin * features;
+  float *const before = pass.memory.sums_before.data(), *const after = before + pass.rows * features;
+  std::copy_n(sums, size, before);
+  add(values);
+  if (are_finite(sums, size)) return;
+  std::int64_t offsets[kLongStep + 8];
+  for (std::int64_t r = begin; r < end; ++r) {
+    const std::int64_t row = (r - begin) * features;
+    std::copy_n(before, size, sums);
+    if (replace_hidden(pass, r, values, first, count, offsets)) {
+      add(StepRows{values.first, offsets});
+    } else {
+      for (std::int64_t f = 0; f < features; ++f) sums[row + f] *= step.block.rescale[r];
+    }
+    std::copy_n(sums + row, features, after + row);
+  }
+  std::copy_n(after, size, sums);
+}
+
+// Adds the values of those keys of a step that one query attends to.
 template <class V> HWY_INLINE void add_values(SplitPass& pass, std::int64_t r, const Step& step, const StepRows& rows,
                                               std::int64_t low, std::int64_t high) {
-  const AttentionJob& job = pass.job;
-  const std::int64_t features = job.v.features;
+  const std::int64_t features = pass.job.v.features;
   const float* const weights = step.scores(r) + (low - step.begin);
-  const StepRows values = rows.from(low - step.begin);
   float* const sums = step.block.sums + r * features;
   const float rescale = step.block.rescale[r];
-  if (!job.has_masks()) {
-    for_each_64_rows(values, high - low, rescale,
-                     [&](const auto& some, std::int64_t at, std::int64_t few, float by)
-                         HWY_ATTR { add_rows<V>(weights + at, some, few, features, by, sums); });
-    return;
-  }
-  add_rows<V>(weights, values, 0, features, rescale, sums);
-  for (std::int64_t j = 0; j < high - low; ++j) {
-    if (job.is_hidden(pass.run.b, pass.head(r), pass.query(r), low + j)) continue;
-    add_rows<V>(weights + j, values.from(j), 1, features, 1.0f, sums);
-  }
+  add_past_masks(pass, r, r + 1, step, rows.from(low - step.begin), low, high - low,
+                 [&](const StepRows& values) HWY_ATTR {
+                   for_each_64_rows(values, high - low, rescale,
+                                    [&](const auto& some, std::int64_t at, std::int64_t few, float by)
+                                        HWY_ATTR { add_rows<V>(weights + at, some, few, features, by, sums); });
+                 });
 }
 
 // Adds the values of a step for the rows from `done` on, multiplied in f32. Not inline, because the code around the
@@ -47,6 +94,12 @@ HWY_NOINLINE void add_in_f32(SplitPass& pass, const Step& step, const StepRows& 
     const float* const weights = step.scores(0);
     const float* const rescale = step.block.rescale;
     std::int64_t r = done;
+#if HWY_TARGET == HWY_AVX3
+    for (; features % 32 == 0 && r + kManyRows <= pass.rows; r += kManyRows) {
+      add_rows_8<V>(weights + r * pass.stride, pass.stride, from, count, features, rescale + r, r == 0,
+                    step.block.sums + r * features);
+    }
+#endif
     for (; takes_fours && r + 4 <= pass.rows; r += 4) {
       add_rows_4<V>(weights + r * pass.stride, pass.stride, from, count, features, rescale + r, r == 0,
                     step.block.sums + r * features);
@@ -69,14 +122,16 @@ HWY_NOINLINE void add_in_f32(SplitPass& pass, const Step& step, const StepRows& 
 inline void add_step(SplitPass& pass, const Step& step) {
   const StepRows values = pass.memory.v.load(pass.run.b, pass.run.g, step.begin, step.end);
   float* const rescale = step.block.rescale;
-  bool all_see_all = !pass.job.has_masks();
+  bool all_see_all = true;  // but for what masks hide
   for (std::int64_t r = 0; r < pass.rows; ++r) {
     const KeyRange seen = pass.visible_keys(r, step.begin, step.end);
     if (seen.begin != step.begin || seen.end != step.end) all_see_all = false;
   }
   if (all_see_all) {
-    const std::int64_t done = pass.native.add(step, values, pass.job.v.features);
-    if (done < pass.rows) add_in_f32(pass, step, values, done);
+    add_past_masks(pass, 0, pass.rows, step, values, step.begin, step.count(), [&](const StepRows& some) HWY_ATTR {
+      const std::int64_t done = pass.native.add(step, some, pass.job.v.features);
+      if (done < pass.rows) add_in_f32(pass, step, some, done);
+    });
     std::fill(rescale, rescale + pass.rows, 1.0f);
     return;
   }

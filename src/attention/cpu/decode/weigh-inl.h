@@ -12,6 +12,7 @@
 
 #include "attention/cpu/decode/dot-inl.h"
 #include "attention/cpu/decode/pass-inl.h"
+#include "attention/cpu/masks-inl.h"
 #include "attention/cpu/tanh-inl.h"
 #include "terms/all-inl.h"
 
@@ -77,6 +78,32 @@ HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, 
   return rescale;
 }
 
+// Adds the mask of one query to the scores of at most kDecodeStep keys, which are padded to whole vectors.
+HWY_INLINE void add_mask(const AttentionJob& job, const TilePlace& place, float* HWY_RESTRICT scores) {
+  HWY_ALIGN float added[kDecodeStep + kMostLanes];
+  load_mask_row(job.mask, place.b, place.h, place.first_query, place.first_key, place.keys, added);
+  std::fill(added + place.keys, added + place.keys + kMostLanes, 0.0f);
+  for (std::int64_t j = 0; j < place.keys; j += lanes()) {
+    hn::StoreU(add_or_hide(hn::LoadU(DF(), scores + j), hn::Load(DF(), added + j)), DF(), scores + j);
+  }
+}
+
+// Writes −inf where padding, a boolean mask or positions hide a key from one query; the same keys.
+HWY_INLINE void hide_keys_of_row(const AttentionJob& job, const TilePlace& place, float* HWY_RESTRICT scores) {
+  HWY_ALIGN std::uint32_t bits[kWordKeys];
+  for (std::int64_t j = 0; j < kWordKeys; ++j) bits[j] = std::uint32_t{1} << j;
+  for (std::int64_t first = 0; first < place.keys; first += kWordKeys) {
+    const std::int64_t count = std::min(kWordKeys, place.keys - first), key = place.first_key + first;
+    std::uint32_t seen = seen_by_masks(job, place.b, place.h, place.first_query, key, count);
+    if (job.key_mask != nullptr) seen &= seen_by_key_mask(job, place.b, key, count);
+    if (seen == all_keys(count)) continue;
+    for (std::int64_t j = 0; j < count; j += lanes()) {
+      float* const at = scores + first + j;
+      hn::StoreU(hide_lanes(hn::LoadU(DF(), at), hn::Set(DU(), seen), hn::Load(DU(), bits + j)), DF(), at);
+    }
+  }
+}
+
 // Applies softcap, bias and mask to the keys `low` to `high` of a step.
 inline void adjust_row(SplitPass& pass, std::int64_t r, const Step& step, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
@@ -89,15 +116,9 @@ inline void adjust_row(SplitPass& pass, std::int64_t r, const Step& step, std::i
     }
   }
   add_term(job, pass.bias, {pass.run.b, h, i, 1, low, count}, scores);
-  if (job.has_masks()) {
-    for (std::int64_t j = 0; j < count; ++j) {
-      if (job.is_hidden(pass.run.b, h, i, low + j)) {
-        scores[j] = -std::numeric_limits<float>::infinity();
-      } else if (job.mask.data != nullptr) {
-        scores[j] += static_cast<float>(kLog2E * job.mask.at(pass.run.b, h, i, low + j));
-      }
-    }
-  }
+  if (adds_mask(job)) add_mask(job, {pass.run.b, h, i, 1, low, count}, scores);
+  if (job.key_mask != nullptr || hides_by_words(job))
+    hide_keys_of_row(job, {pass.run.b, h, i, 1, low, count}, scores);
 }
 
 inline void score_step(SplitPass& pass, const Step& step) {
