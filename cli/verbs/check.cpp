@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct CheckFlags {
   ModelFlags model;
   std::string keys;
   std::optional<double> tolerance;
-  std::int64_t length = 0;  // 0: up to the last position
+  std::optional<std::int64_t> length;
   bool is_causal = false;
 };
 
@@ -110,7 +111,7 @@ int run(const CheckFlags& flags, SchemeRequest& request) {
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = flags.tensors.dtype == "bf16"});
   if (!weights.bytes.empty()) options.weights = weights.view();
   options.tolerance = flags.tolerance.value_or(options.tolerance);
-  options.length = flags.length;
+  options.length = flags.length.value_or(options.length);
   std::vector<std::int64_t> keys;
   if (!flags.keys.empty()) {
     const PositionList list = positions_from(flags.keys, "--keys");

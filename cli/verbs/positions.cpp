@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ struct PositionsFlags {
   std::string mask, lengths, grid, spec, random, output, check, boundaries;
   std::string family = "qwen2-vl";
   std::string rule = "cumulative";
-  std::int64_t padding = MaskOptions{}.padding, first = 0, merge = MropeOptions{}.merge, rate = 0, seed = 1;
+  std::int64_t padding = MaskOptions{}.padding, first = 0, merge = MropeOptions{}.merge, seed = 1;
+  std::optional<std::int64_t> rate;
   bool centred = false, json = false, force = false, quiet = false;
 };
 
@@ -114,10 +116,10 @@ Ids from_random(const PositionsFlags& flags) {
 Ids from_spec(const PositionsFlags& flags) {
   try {
     MropeFamily family = mrope_family(flags.family);
-    if (flags.rate > 0 && family.rate == 0) {
+    if (flags.rate && family.rate == 0) {
       refuse(fmt::format("--rate: {} counts frames, not seconds", flags.family));
     }
-    if (flags.rate > 0) family.rate = flags.rate;
+    if (flags.rate) family.rate = *flags.rate;
     const MropeOptions options{.merge = flags.merge,
                                .advance = family.advance,
                                .rate = family.rate > 0 ? family.rate : MropeOptions{}.rate,

@@ -40,6 +40,28 @@ void add_windows(const Json& window, const Config& params, Json::Object& made) {
   made.emplace_back("layer_types", std::move(types));
 }
 
+// Meta's files give no length; that of the release with this base and scaling, as convert_llama_weights_to_hf.py
+// (lines 95 and 205 to 208) has it. Llama 1 and 2 differ in nothing else that is read here.
+void add_length(const Config& params, Json::Object& made, Remarks& remarks) {
+  const double base = positive(params, "rope_theta").value_or(10000.0);
+  std::int64_t length = 0;
+  std::string_view release;
+  if (holds(params, "use_scaled_rope")) {
+    length = 131072;
+    release = "Llama 3.1";
+  } else if (base == 500000.0) {
+    length = 8192;
+    release = "Llama 3";
+  } else if (base > 10000.0) {
+    length = 16384;
+    release = "Code Llama";
+  } else {
+    return;
+  }
+  say(remarks.assumed, fmt::format("{} positions (as {} has them; not given)", length, release));
+  made.emplace_back("max_position_embeddings", length);
+}
+
 Json yarn_of(const Config& params, const Config& yarn) {
   Json::Object scaling{{"rope_type", "yarn"}, {"mscale", 1.0}};
   scaling.emplace_back("mscale_all_dim", flag(yarn, "apply_scale").value_or(true) ? 0.0 : 1.0);
@@ -81,6 +103,8 @@ Json config_of_params(const Json& params, Remarks& remarks) {
   copy("head_dim", "head_dim");
   copy(has_value(params, "max_position_embeddings") ? "max_position_embeddings" : "max_seq_len",
        "max_position_embeddings");
+  const bool has_length = has_value(params, "max_position_embeddings") || has_value(params, "max_seq_len");
+  if (is_metas && !has_length) add_length(config, made, remarks);
   if (!is_metas && has_value(params, "sliding_window")) add_windows(*params.find("sliding_window"), config, made);
   if (!is_metas && !has_value(params, "sliding_window")) made.emplace_back("sliding_window", nullptr);
   if (yarn) {

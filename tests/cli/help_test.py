@@ -153,6 +153,8 @@ class CommandTable(ProgramTest):
             seen += 1
             self.assertTrue(flag["help"].endswith(f"(default {flag['default']})"), flag)
         self.assertGreater(seen, 15)
+        for verb, flag in self.flags():
+            self.assertLessEqual(len(re.findall(r"\bdefault\b", flag["help"])), 1, f"{verb}: two defaults: {flag}")
 
     def test_values_outside_a_range_are_refused(self):
         seen = 0

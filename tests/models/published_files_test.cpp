@@ -224,6 +224,18 @@ TEST(PublishedFiles, KeysThatAreNotReadAreNamedInOneLine) {
                    "local)"));
 }
 
+// params.json gives no length: it follows from what the releases have in common.
+TEST(PublishedFiles, LengthsOfParamsJson) {
+  const auto length = [](const std::string& more) {
+    return read_model(R"({"dim":64,"multiple_of":256,"n_heads":4,"n_layers":1,"norm_eps":1e-05)" + more + "}")
+        .usable_length;
+  };
+  EXPECT_EQ(length(R"(,"rope_theta":500000.0)"), 8192);                     // Llama 3
+  EXPECT_EQ(length(R"(,"rope_theta":1000000)"), 16384);                     // Code Llama
+  EXPECT_EQ(length(R"(,"rope_theta":500000.0,"max_seq_len":4096)"), 4096);  // says so itself
+  EXPECT_EQ(length(R"(,"use_scaled_rope":true,"max_seq_len":32768)"), 32768);
+}
+
 // Meta's and Mistral's own files: their weights have interleaved pairs.
 TEST(PublishedFiles, ParamsJson) {
   const Model llama =
@@ -235,6 +247,9 @@ TEST(PublishedFiles, ParamsJson) {
           .dims = 128, .base = 500000.0, .layout = PairLayout::kInterleaved, .scaling = Llama3Scaling{.factor = 8}}));
   EXPECT_TRUE(says(llama.notes, "params.json"));
   EXPECT_TRUE(says(llama.assumed, "llama3 scaling with factor 8"));
+  EXPECT_EQ(llama.trained_length, 8192);
+  EXPECT_EQ(llama.usable_length, 131072);
+  EXPECT_TRUE(says(llama.assumed, "131072 positions"));
   const Model mistral = read_model(R"({"dim":4096,"n_layers":4,"head_dim":128,"hidden_dim":14336,"n_heads":32,
       "n_kv_heads":8,"norm_eps":1e-05,"vocab_size":32000,"sliding_window":[null,1024]})");
   EXPECT_EQ(groups_of(mistral), "rope 0,2, rope 1,3");
