@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,7 +85,10 @@ void report_text(const CheckResult& result) {
     }
     text.replace(0, std::string_view("inconclusive").size(), bold("inconclusive", colour));
     text += bullet(fmt::format("no difference was found: {}", agreement_text(result)));
-    return print(text + names_text("not excluded", result.unseen) + excluded);
+    std::vector<Alternative> open = result.unseen;
+    const auto rounded = std::stable_partition(open.begin(), open.end(), [](auto& one) { return !one.is_rounding; });
+    text += names_text("not excluded", {open.begin(), rounded});
+    return print(text + names_text("not excluded, rounding alone", {rounded, open.end()}) + excluded);
   }
   std::string text = fmt::format("{}: at [{}] expected {:.7g}, got {:.7g}; largest difference {:.3g}\n\n",
                                  bold("differs", colour), fmt::join(result.first->index, ", "),

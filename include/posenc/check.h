@@ -53,6 +53,8 @@ struct FirstDifference {
 struct Alternative {
   std::string name;       ///< "no llama3 scaling"
   double difference = 0;  ///< the largest that it makes here, in units of what is certain to be seen
+  /// It only rounds positions, frequencies or angles to 16 bits: what matters far out, and does not show near position 0.
+  bool is_rounding = false;
 };
 
 /// Tokens in which every known mistake would be seen, whatever their values: consecutive on each axis. For a bias: keys.

@@ -256,7 +256,7 @@ class CheckResult(Verdict):
 
     True only if it agrees. "inconclusive": no difference was found, but a known mistake would not have been seen in these
     tensors; reason says which, and which tokens would decide (deciding, float32_decides). excluded, unseen: the known
-    mistakes that these tensors rule out, and those that they cannot.
+    mistakes that these tensors rule out, and those that they cannot; is_rounding marks those that only round angles.
     """
 
     def __bool__(self) -> bool:

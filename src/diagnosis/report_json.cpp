@@ -67,7 +67,8 @@ double in_four_digits(double value) { return std::strtod(fmt::format("{:.4g}", v
 Json::Array alternatives_json(const std::vector<Alternative>& alternatives) {
   Json::Array list;
   for (const Alternative& one : alternatives) {
-    list.emplace_back(Json::Object{{"what", one.name}, {"difference", in_four_digits(one.difference)}});
+    list.emplace_back(Json::Object{
+        {"what", one.name}, {"difference", in_four_digits(one.difference)}, {"is_rounding", one.is_rounding}});
   }
   return list;
 }

@@ -24,6 +24,8 @@ std::string several(std::int64_t count, std::string_view word) {
   return fmt::format("{} {}{}", with_commas(count), word, count == 1 ? "" : "s");
 }
 
+bool is_rounding(const Rival& rival) { return rival.angles != AngleKind::kExact; }
+
 // "llama3 scaling from none, factor 8 from 4, or original_length 8192 from 4096"
 std::string what_cannot_be_told(const std::vector<const Rival*>& unseen) {
   constexpr std::size_t kShown = 3;
@@ -35,6 +37,22 @@ std::string what_cannot_be_told(const std::vector<const Rival*>& unseen) {
   }
   if (unseen.size() > shown) text += fmt::format(" and {} more", unseen.size() - shown);
   return text;
+}
+
+// What these tokens leave open. Rounding to 16 bits is no reason to doubt the rest: it is named apart, and alone only if
+// nothing else is open.
+std::string what_is_open(const std::string& subject, std::vector<const Rival*> unseen) {
+  const auto rounded =
+      std::stable_partition(unseen.begin(), unseen.end(), [](auto* one) { return !is_rounding(*one); });
+  if (rounded != unseen.begin()) {
+    unseen.erase(rounded, unseen.end());
+    return fmt::format("{} cannot tell {}", subject, what_cannot_be_told(unseen));
+  }
+  std::vector<std::string_view> names;
+  for (const Rival* const one : unseen) names.push_back(one->name);
+  return fmt::format(
+      "{} exclude{} every other known mistake, but cannot tell float32 angles from those rounded to 16 bits ({})",
+      subject, subject.starts_with("this ") ? "s" : "", fmt::join(names, ", "));
 }
 
 // A part of a long comparison, which suffices for most rivals: the last tokens of the first head.
@@ -131,10 +149,10 @@ void weigh(const Probe& probe, CheckResult& result) {
   std::vector<const Rival*> unseen;
   for (std::size_t i = 0; i < rivals.size(); ++i) {
     if (seen[i] > 1) {
-      result.excluded.push_back({rivals[i].name, seen[i]});
+      result.excluded.push_back({rivals[i].name, seen[i], is_rounding(rivals[i])});
     } else if (!rivals[i].is_equivalent) {
       unseen.push_back(&rivals[i]);
-      result.unseen.push_back({rivals[i].name, seen[i]});
+      result.unseen.push_back({rivals[i].name, seen[i], is_rounding(rivals[i])});
     }
   }
   if (unseen.empty()) return;
@@ -143,7 +161,7 @@ void weigh(const Probe& probe, CheckResult& result) {
   const std::int64_t count = is_a_bias ? probe.shape.back(0) : probe.shape.back(1);
   const std::string subject = count == 1 ? fmt::format("this {}", is_a_bias ? "key" : "token")
                                          : fmt::format("these {}", several(count, is_a_bias ? "key" : "token"));
-  result.reason = fmt::format("{} cannot tell {}; {}", subject, what_cannot_be_told(unseen), ways_out(probe, result));
+  result.reason = fmt::format("{}; {}", what_is_open(subject, unseen), ways_out(probe, result));
 }
 
 }  // namespace posenc::diagnosis

@@ -1,5 +1,6 @@
 // What a check could not have seen: it agrees only with tensors in which every known mistake would show.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -94,6 +95,30 @@ TEST(CheckPower, SaysWhatAndWhatWould) {
   EXPECT_NE(result.reason.find(" more; 16 tokens from position "), std::string::npos) << result.reason;
   EXPECT_NE(result.reason.find(" on would, or "), std::string::npos) << result.reason;
   EXPECT_TRUE(result.reason.ends_with(", or these in float32")) << result.reason;
+}
+
+// Rounding of angles is named apart: alone if nothing else is open, and never in place of what is.
+TEST(CheckPower, RoundingOfAnglesIsApart) {
+  const Rope plain{.dims = 128};
+  const CheckResult alone = checked(plain, plain, {.heads = 1, .count = 64});
+  ASSERT_EQ(alone.agreement, Agreement::kInconclusive);
+  EXPECT_TRUE(std::all_of(alone.unseen.begin(), alone.unseen.end(), [](auto& one) { return one.is_rounding; }));
+  EXPECT_TRUE(names(alone.unseen, "f16 frequencies"));
+  EXPECT_TRUE(
+      alone.reason.starts_with("these 64 tokens exclude every other known mistake, but cannot tell float32 angles "
+                               "from those rounded to 16 bits (f16 frequencies"))
+      << alone.reason;
+  EXPECT_TRUE(alone.reason.ends_with("or these in float32")) << alone.reason;
+  const CheckResult both = checked(kLlama, kLlama, {.heads = 1});
+  const auto rounding =
+      std::count_if(both.unseen.begin(), both.unseen.end(), [](auto& one) { return one.is_rounding; });
+  EXPECT_GT(rounding, 0);
+  EXPECT_EQ(both.reason.find("16 bits"), std::string::npos) << both.reason;
+  const auto others = std::ssize(both.unseen) - rounding - 3;  // three are shown
+  EXPECT_NE(both.reason.find(fmt::format("and {} more;", others)), std::string::npos) << both.reason;
+  const CheckResult far = checked(plain, plain, {.heads = 1, .first = 8192});
+  ASSERT_EQ(far.agreement, Agreement::kAgrees) << far.reason;
+  EXPECT_EQ(std::count_if(far.excluded.begin(), far.excluded.end(), [](auto& one) { return one.is_rounding; }), 5);
 }
 
 // One token at position 0 shows nothing; at position 1, in float32, everything that one token can.

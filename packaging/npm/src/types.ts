@@ -190,6 +190,8 @@ export interface CheckResult {
 export interface Alternative {
   what: string;
   difference: number;
+  /** It only rounds positions, frequencies or angles to 16 bits. */
+  is_rounding: boolean;
 }
 
 // --- tabulate ------------------------------------------------------------------------------------------------
