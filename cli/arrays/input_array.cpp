@@ -33,6 +33,22 @@ template <class Read> auto with_file_name(const std::string& path, const Read& r
 
 bool is_floating(DataType type) { return type != DataType::kI64; }
 
+void read_bytes(const Descriptor& file, const std::string& path, std::int64_t offset, std::span<std::byte> out) {
+  while (!out.empty()) {
+    const ssize_t count = pread(file.number(), out.data(), out.size(), offset);
+    if (count > 0) {
+      offset += count;
+      out = out.subspan(static_cast<std::size_t>(count));
+    } else if (count == 0) {
+      refuse(fmt::format("{}: byte {}: unexpected end; the file became shorter while it was read", path, offset));
+    } else if (errno == EINTR) {
+      stop_if_signalled();
+    } else {
+      fail_with_errno(path, errno);
+    }
+  }
+}
+
 }  // namespace
 
 InputArray::InputArray(const std::string& text, const NpyOptions& options) : path_(text) {
@@ -131,19 +147,19 @@ void InputArray::read_member(std::int64_t offset, std::span<std::byte> out) cons
 }
 
 void InputArray::read_file(std::int64_t offset, std::span<std::byte> out) const {
-  while (!out.empty()) {
-    const ssize_t count = pread(file_.number(), out.data(), out.size(), offset);
-    if (count > 0) {
-      offset += count;
-      out = out.subspan(static_cast<std::size_t>(count));
-    } else if (count == 0) {
-      refuse(fmt::format("{}: byte {}: unexpected end; the file became shorter while it was read", path_, offset));
-    } else if (errno == EINTR) {
-      stop_if_signalled();
-    } else {
-      fail_with_errno(path_, errno);
-    }
+  read_bytes(file_, path_, offset, out);
+}
+
+std::vector<std::string> safetensors_names(const std::string& path) {
+  std::int64_t size = 0;
+  const Descriptor file = open_regular(path, size);
+  const ByteSource source(
+      size, [&](std::int64_t offset, std::span<std::byte> out) { read_bytes(file, path, offset, out); });
+  std::vector<std::string> names;
+  for (SafetensorsTensor& one : with_file_name(path, [&] { return read_safetensors_head(source); }).tensors) {
+    names.push_back(std::move(one.name));
   }
+  return names;
 }
 
 NpyArray load_array(const InputArray& input) {

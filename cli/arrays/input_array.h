@@ -58,6 +58,10 @@ class InputArray {
   bool is_loaded_ = false;
 };
 
+/// The names of the tensors in a .safetensors file.
+/// Throws: Failure as InputArray.
+std::vector<std::string> safetensors_names(const std::string& path);
+
 /// The whole array in memory.
 NpyArray load_array(const InputArray& input);
 

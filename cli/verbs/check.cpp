@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/arrays/two_tensors.h"
@@ -15,6 +16,7 @@
 #include "cli/system/failure.h"
 #include "cli/system/streams.h"
 #include "cli/system/terminal.h"
+#include "cli/verbs/check_dump.h"
 #include "cli/verbs/table_bias.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/report_json.h"
@@ -25,7 +27,7 @@ namespace {
 struct CheckFlags {
   TwoTensorFlags tensors;
   ModelFlags model;
-  std::string keys;
+  std::string keys, dump;
   std::optional<double> tolerance;
   std::optional<std::int64_t> length;
   bool is_causal = false;
@@ -100,6 +102,22 @@ void report_text(const CheckResult& result) {
   print(text);
 }
 
+int run_dump(const CheckFlags& flags, const SchemeRequest& request) {
+  if (request.is_chosen || flags.model.path.empty()) refuse("check: --dump needs --model: layers differ");
+  if (!flags.tensors.before.empty() || !flags.tensors.after.empty())
+    refuse("check: --dump needs no BEFORE and AFTER");
+  for (const auto& [is_given, name] : {std::pair(!flags.model.layer_type.empty(), "--layer-type"),
+                                       {!flags.keys.empty(), "--keys"},
+                                       {flags.is_causal, "--causal"},
+                                       {!request.weights_path.empty(), "--table"}}) {
+    if (is_given) refuse(fmt::format("check: --dump and {} cannot be combined", name));
+  }
+  DumpFlags dump{.path = flags.dump, .model = flags.model, .tensors = flags.tensors, .options = {}};
+  dump.options.tolerance = flags.tolerance.value_or(dump.options.tolerance);
+  dump.options.length = flags.length.value_or(dump.options.length);
+  return check_dump(dump);
+}
+
 int run(const CheckFlags& flags, SchemeRequest& request) {
   const TwoTensors two = read_two_tensors(flags.tensors, "check");
   CheckOptions options{.positions = two.positions, .axes = two.axes, .is_causal = flags.is_causal};
@@ -140,7 +158,7 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "check";
   verb.summary = "check your implementation against a scheme or a model";
-  verb.usage = "SCHEME|--model PATH BEFORE AFTER [--positions P]";
+  verb.usage = "SCHEME|--model PATH BEFORE AFTER [--positions P], or --model PATH --dump PATH";
   verb.details =
       "Applies the scheme to BEFORE and compares the result with AFTER, element by element. For rotations and "
       "additions both are vectors, [..., sequence, features]. For biases (alibi, t5, sandwich …) they are scores "
@@ -151,10 +169,12 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
       "otherwise the verdict is inconclusive, with the tokens that would decide (later positions, or float32). Exits "
       "with 0 if AFTER agrees (for biases up to a constant per query, for rotations up to a permutation of q and k), and "
       "with 1 if it differs or if the check is inconclusive. The float32 angles of Hugging "
-      "Face and ggml count as correct.";
+      "Face and ggml count as correct. --dump checks every layer that a hook in a running model wrote, and that queries "
+      "and keys fit each other.";
   verb.examples =
       "posenc check rope q.npy q_rotated.npy --theta 500000\n"
       "posenc check --model config.json q.npy q_rotated.npy --positions 0:16\n"
+      "posenc check --model config.json --dump hook.safetensors\n"
       "posenc check alibi --before scores.npy --after scores_biased.npy --causal\n"
       "posenc check learned --table wpe.npy --before x.npy --after x_with_position.npy";
   verb.command = program.add_subcommand(verb.name);
@@ -175,10 +195,16 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   verb.command
       .add_option("--part", flags->model.part, "a part of the model instead of the one that generates text: vision …")
       .type_name("NAME");
+  verb.command
+      .add_option(
+          "--dump", flags->dump,
+          "check every layer that a hook wrote: a folder of layers.N.q.before.npy, layers.N.q.after.npy, the same "
+          "for k, and positions.npy if they are not consecutive; or tensors of these names in .safetensors files")
+      .type_name("PATH");
   add_scheme_commands(verb.command, scheme);
   verb.checks_words = true;
   verb.run = [flags, scheme, verb] {
-    if (flags->model.path.empty()) {
+    if (flags->model.path.empty() && flags->dump.empty()) {
       // without a known scheme, its misspelt name was taken for a path
       const std::vector<std::string>& words = flags->tensors.paths;
       require_scheme(verb, *scheme, words.empty() ? "" : words.front());
@@ -188,7 +214,7 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
     place_paths(flags->tensors, verb.name);
     // after a scheme with its own axes, the letters were taken for it
     if (flags->tensors.axes.empty()) flags->tensors.axes = scheme->axes_of_x;
-    return run(*flags, *scheme);
+    return flags->dump.empty() ? run(*flags, *scheme) : run_dump(*flags, *scheme);
   };
   return verb;
 }

@@ -14,7 +14,7 @@ import shlex
 import unittest
 
 from guide_files import CONFIGS, SHAPE, before
-from program import ProgramTest, npy, run
+from program import ProgramTest, npy, parse_npy, run, safetensors
 from scheme_gallery import PAGE, gallery
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -48,6 +48,11 @@ class Guide(ProgramTest):
         self.write("before.npy", npy("f32", SHAPE, before()))
         self.succeeds("apply", "rope", "before.npy", "-o", "after.npy", "--axes", "hsd", "--layout", "interleaved", "--base", "500000",
                       "--scaling", "llama3:factor=8", "--positions", "1:33", "--quiet", cwd=self.folder)
+        # both layers of an engine that has the bugs of that port
+        tensors = {"before": before(), "after": parse_npy(self.read("after.npy"))[2]}
+        self.write("hook.safetensors", safetensors({f"layers.{layer}.{kind}.{when}": ("F32", list(SHAPE), values)
+                                                    for layer in (0, 1) for kind in "qk"
+                                                    for when, values in tensors.items()}))
         self.given = set(self.files())
 
     def test_every_command(self):
