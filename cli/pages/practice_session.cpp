@@ -23,9 +23,6 @@ namespace {
 constexpr int kMostColumns = 100;
 constexpr int kMostTries = 2;
 
-// Grades of the SM-2 algorithm.
-constexpr int kAtOnce = 5, kWell = 4, kBarely = 3, kForgotten = 1;
-
 /// Thrown when the learner stops or the input ends.
 struct Stopped {};
 
@@ -78,7 +75,7 @@ class Session {
           ++blanks;
           const std::optional<int> grade =
               ask_fill_in(blank.exercise, fmt::format("{} = ", blank.label), Detail::kBrief);
-          if (grade && *grade >= kBarely) ++right;
+          if (grade && *grade >= kHard) ++right;
         }
         say(step.result);
       }
@@ -163,7 +160,7 @@ class Session {
       if (typed == "s") return std::nullopt;
       if (typed == "?" && hinted) {
         solution(question, order);
-        return kForgotten;
+        return kAgain;
       }
       if (typed == "?") {
         hinted = true;
@@ -179,12 +176,12 @@ class Session {
         strongly("Right.");
         say(question.answer);
         cite(question.source);
-        return hinted ? kBarely : kWell;
+        return hinted ? kHard : kGood;
       }
       strongly("Not that one.");
       say(chosen.because);
       solution(question, order);
-      return kForgotten;
+      return kAgain;
     }
   }
 
@@ -232,11 +229,10 @@ class Session {
   }
 
   std::optional<int> self_grade() {
-    constexpr int kGrades[] = {kForgotten, kBarely, kWell, kAtOnce};
     while (true) {
       const std::string typed = line("How well did you know it? 1 again, 2 hard, 3 good, 4 easy > ");
       if (typed == "s") return std::nullopt;
-      if (typed.size() == 1 && typed[0] >= '1' && typed[0] <= '4') return kGrades[typed[0] - '1'];
+      if (typed.size() == 1 && typed[0] >= '1' && typed[0] <= '4') return typed[0] - '0';
       say("Type a number from 1 to 4, or s, q.");
     }
   }
@@ -259,7 +255,7 @@ class Session {
         case Mark::kRight:
           strongly("Right.");
           if (detail == Detail::kFull) explain(exercise);
-          return tries == 0 && !hinted ? kAtOnce : kBarely;
+          return tries == 0 && !hinted ? kGood : kHard;
         case Mark::kTooFewDigits:
           say("Right so far, but give all the decimals asked for.");
           continue;
@@ -277,7 +273,7 @@ class Session {
     }
     strongly(fmt::format("The answer is {}.", shown_answer(exercise)));
     explain(exercise);
-    return kForgotten;
+    return kAgain;
   }
 
   void name_mistakes(const Exercise& exercise, const Grade& graded) {
@@ -318,7 +314,7 @@ class Session {
   void summary() {
     const auto first = std::count_if(reviews_.begin(), reviews_.end(), [](const Review& one) { return !one.again; });
     const auto known = std::count_if(reviews_.begin(), reviews_.end(),
-                                     [](const Review& one) { return !one.again && one.grade >= kBarely; });
+                                     [](const Review& one) { return !one.again && one.grade >= kHard; });
     print("\n");
     strongly(first == 0 ? std::string("No answers.") : fmt::format("{} answered, {} correct.", first, known));
     if (mistakes_.empty()) return;

@@ -150,8 +150,8 @@ Verb practice_verb(Command program) {
   verb.usage = "[--kind questions|cards|fill-ins] [--tag TAG] [--count N]";
   verb.details =
       "Asks the items that are due, then new ones. Fill-ins are generated, as many as you like, and a wrong number "
-      "is traced to the mistake that produces it. Questions and cards return after 1 day, 6 days and then at growing "
-      "intervals (SM-2), sooner if they were hard. Progress is saved after every answer in "
+      "is traced to the mistake that produces it. An item returns when you would still know it with a probability "
+      "of 90% (FSRS-6), sooner if it was hard. Progress is saved after every answer in "
       "$XDG_DATA_HOME/posenc/practice.json or ~/.local/share/posenc/practice.json.";
   verb.examples =
       "posenc practice\n"

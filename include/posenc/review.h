@@ -9,37 +9,44 @@
 
 namespace posenc {
 
-/// How well one item is known, by SM-2: Wozniak, 1990, "Optimization of repetition spacing in the practice of
-/// learning". Days are counted from 1970-01-01.
+/// How well one item is known, by FSRS-6 with its published default parameters: open-spaced-repetition, fsrs-rs, FSRS6_DEFAULT_PARAMETERS; the
+/// model is of Ye et al., 2022, "A Stochastic Shortest Path Algorithm for Optimizing Spaced Repetition Scheduling". Days
+/// are counted from 1970-01-01.
 struct ReviewState {
-  int repetitions = 0;        ///< successful reviews in a row
-  double easiness = 2.5;      ///< the factor by which intervals grow; at least 1.3
-  std::int64_t interval = 0;  ///< days
-  std::int64_t due = 0;       ///< day
-  int lapses = 0;             ///< how often it was forgotten
+  double stability = 0.0;   ///< days until the probability of recall falls to 0.9; 0: never reviewed
+  double difficulty = 0.0;  ///< 1 (easy) to 10
+  std::int64_t last = 0;    ///< day of the last review
+  std::int64_t due = 0;     ///< day
+  int repetitions = 0;      ///< days in a row on which it was known at once
+  int lapses = 0;           ///< days on which it was forgotten
   bool operator==(const ReviewState&) const = default;
 };
 
-inline constexpr double kLeastEasiness = 1.3;
+inline constexpr double kLeastStability = 0.001;
 inline constexpr std::int64_t kLongestInterval = 36500;
 
-/// The state after a review with this grade (0 to 5; below 3 means forgotten) on this day:
-///   grade ≥ 3:  1 day, then 6 days, then interval · easiness, rounded up;
-///               easiness + 0.1 − (5 − grade)(0.08 + (5 − grade) · 0.02)
-///   grade < 3:  starts again at 1 day; easiness is unchanged
-/// Range: grades outside 0 to 5 are an Error.
+/// The grades, as a learner types them.
+inline constexpr int kAgain = 1, kHard = 2, kGood = 3, kEasy = 4;
+
+/// The probability of recall after this many days: (1 + (0.9^(−1/w) − 1) · days / stability)^(−w), w = 0.1542.
+/// Range: stability ≥ kLeastStability, days ≥ 0.
+double recall_probability(const ReviewState& state, std::int64_t days);
+
+/// The state after a review with this grade on this day. The item is due when the probability of recall has fallen to
+/// 0.9, in whole days and at least one. Reviews on the day of the last one change the state by FSRS's rule for them.
+/// Range: grades other than kAgain to kEasy are an Error.
 ReviewState reviewed(const ReviewState& before, int grade, std::int64_t day);
 
-/// In SM-2, an item graded below 4 is asked again on the same day, until it is graded 4.
-inline bool asks_again_today(int grade) { return grade < 4; }
+/// What was forgotten or hard is asked again on the same day.
+inline bool asks_again_today(int grade) { return grade < kGood; }
 
 /// One answer. The log of answers is kept, so that another scheduler can be fitted later.
 struct Review {
   std::string id;
-  std::int64_t at = 0;   ///< seconds since 1970-01-01 UTC
-  std::int64_t day = 0;  ///< the learner's own day
-  int grade = 0;
-  bool again = false;             ///< asked again on the same day: does not change the state
+  std::int64_t at = 0;            ///< seconds since 1970-01-01 UTC
+  std::int64_t day = 0;           ///< the learner's own day
+  int grade = 0;                  ///< kAgain to kEasy
+  bool again = false;             ///< asked again on the same day
   std::int64_t milliseconds = 0;  ///< from question to answer
   bool operator==(const Review&) const = default;
 };
@@ -59,11 +66,12 @@ void record(PracticeProgress& progress, const Review& review);
 std::vector<std::string> in_order_of_need(const PracticeProgress& progress, const std::vector<std::string>& ids,
                                           std::int64_t day, bool later = false);
 
-/// {"format": "posenc-practice", "version": 1, "items": {…}, "log": […]}
+/// {"format": "posenc-practice", "version": 2, "items": {…}, "log": […]}
 std::string to_json(const PracticeProgress& progress);
 
 /// Whether the text is progress in a newer format than this library knows, and so not damaged.
 bool is_newer_progress(std::string_view json);
+/// Version 1, whose grades and intervals were SM-2's, is read by scheduling its log anew.
 /// Throws: Error "line L, column C: …" or "items: …" for text that to_json does not write.
 PracticeProgress progress_from_json(std::string_view json);
 

@@ -12,7 +12,7 @@ namespace posenc {
 namespace {
 
 constexpr std::string_view kFormat = "posenc-practice";
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kVersion = 2;
 constexpr JsonLimits kLimits = {.depth = 8, .bytes = 32'000'000, .values = 2'000'000, .text = 1000};
 constexpr std::int64_t kFarthestDay = 10'000'000;  // about 27,000 years
 constexpr std::int64_t kFarthestSecond = kFarthestDay * 86400;
@@ -31,25 +31,34 @@ const Json* member(const Json& json, std::string_view name, std::string_view whe
   return found;
 }
 
+double number(const Json& json, std::string_view name, const std::string& where, double least, double most) {
+  const Json* value = member(json, name, where);
+  const auto* real = value->as<double>();
+  const auto* count = value->as<std::int64_t>();
+  const double number = real != nullptr ? *real : count != nullptr ? static_cast<double>(*count) : least - 1;
+  if (!(number >= least && number <= most)) {
+    raise(fmt::format("progress: the {} of {} must be a number from {} to {}", name, where, least, most));
+  }
+  return number;
+}
+
 ReviewState state_from(const Json& json, const std::string& id) {
   const std::string where = fmt::format("item '{}'", id);
   ReviewState state;
-  state.repetitions = static_cast<int>(whole(member(json, "repetitions", where), where, 0, 1'000'000));
-  const Json* easiness = member(json, "easiness", where);
-  const auto* number = easiness->as<double>();
-  const auto* count = easiness->as<std::int64_t>();
-  state.easiness = number != nullptr ? *number : count != nullptr ? static_cast<double>(*count) : 0.0;
-  if (!(state.easiness >= kLeastEasiness && state.easiness <= 1e6)) {
-    raise(fmt::format("progress: the easiness of {} must be at least {}", where, kLeastEasiness));
-  }
-  state.interval = whole(member(json, "interval", where), where, 0, kLongestInterval);
+  state.stability = number(json, "stability", where, kLeastStability, static_cast<double>(kLongestInterval));
+  state.difficulty = number(json, "difficulty", where, 1, 10);
+  state.last = whole(member(json, "last", where), where, 0, kFarthestDay);
   state.due = whole(member(json, "due", where), where, 0, kFarthestDay);
+  state.repetitions = static_cast<int>(whole(member(json, "repetitions", where), where, 0, 1'000'000));
   state.lapses = static_cast<int>(whole(member(json, "lapses", where), where, 0, 1'000'000));
   return state;
 }
 
+// Grades of version 1 were SM-2's, 0 to 5.
+int grade_of_version_1(std::int64_t grade) { return grade < 3 ? kAgain : static_cast<int>(grade) - 1; }
+
 // [at, day, id, grade, again, milliseconds]
-Review review_from(const Json& json) {
+Review review_from(const Json& json, std::int64_t version) {
   constexpr std::string_view kWhere = "a review";
   const auto* entry = json.as<Json::Array>();
   if (entry == nullptr || entry->size() != 6) raise("progress: a review has six entries");
@@ -59,7 +68,9 @@ Review review_from(const Json& json) {
   const auto* id = (*entry)[2].as<std::string>();
   if (id == nullptr) raise("progress: a review's id must be text");
   review.id = *id;
-  review.grade = static_cast<int>(whole(&(*entry)[3], kWhere, 0, 5));
+  const bool is_old = version == 1;
+  const std::int64_t grade = whole(&(*entry)[3], kWhere, is_old ? 0 : kAgain, is_old ? 5 : kEasy);
+  review.grade = is_old ? grade_of_version_1(grade) : static_cast<int>(grade);
   review.again = whole(&(*entry)[4], kWhere, 0, 1) == 1;
   review.milliseconds = whole(&(*entry)[5], kWhere, 0, std::numeric_limits<std::int64_t>::max());
   return review;
@@ -93,10 +104,11 @@ std::optional<std::int64_t> version_in(std::string_view text) {
 std::string to_json(const PracticeProgress& progress) {
   Json::Object items;
   for (const auto& [id, state] : progress.items) {
-    items.emplace_back(id, Json::Object{{"repetitions", state.repetitions},
-                                        {"easiness", state.easiness},
-                                        {"interval", state.interval},
+    items.emplace_back(id, Json::Object{{"stability", state.stability},
+                                        {"difficulty", state.difficulty},
+                                        {"last", state.last},
                                         {"due", state.due},
+                                        {"repetitions", state.repetitions},
                                         {"lapses", state.lapses}});
   }
   Json::Array log;
@@ -113,7 +125,8 @@ bool is_newer_progress(std::string_view json) { return version_in(json).value_or
 
 PracticeProgress progress_from_json(std::string_view text) {
   const Json json = parse_json(text, kLimits);
-  if (const std::int64_t version = version_of(json); version != kVersion) {
+  const std::int64_t version = version_of(json);
+  if (version > kVersion) {
     raise(fmt::format("progress: version {} is not known here", version));
   }
   PracticeProgress progress;
@@ -121,8 +134,12 @@ PracticeProgress progress_from_json(std::string_view text) {
   const auto* log = member(json, "log", "the file")->as<Json::Array>();
   if (items == nullptr || log == nullptr) raise("progress: items must be an object and log an array");
   if (log->size() > kLongestLog) raise(fmt::format("progress: the log has more than {} reviews", kLongestLog));
+  if (version == 1) {
+    for (const Json& review : *log) record(progress, review_from(review, version));
+    return progress;
+  }
   for (const auto& [id, state] : *items) progress.items.emplace(id, state_from(state, id));
-  for (const Json& review : *log) progress.log.push_back(review_from(review));
+  for (const Json& review : *log) progress.log.push_back(review_from(review, version));
   return progress;
 }
 

@@ -53,9 +53,8 @@ async function cardsAndQuestions(): Promise<HTMLElement> {
   let order = await review({}), began = 0;
   const place = h('div', { class: 'flash-card', tabindex: 0, role: 'group', 'aria-label': 'Card. Space shows the answer, 1 to 4 say how well you knew it.' });
   const grade = async (value: number) => {
-    // 1 again, 2 hard, 3 good, 4 easy, on SM-2's scale of 0 to 5
     const id = order[0];
-    order = (await review({ id, grade: [1, 3, 4, 5][value - 1], at: Math.floor(Date.now() / 1000), milliseconds: Math.round(performance.now() - began) })).filter((one) => one !== id);
+    order = (await review({ id, grade: value, at: Math.floor(Date.now() / 1000), milliseconds: Math.round(performance.now() - began) })).filter((one) => one !== id);
     show();
     place.focus();
   };
