@@ -77,6 +77,8 @@ std::string story_markdown(const Story& story) {
       text += "\n" + std::visit([](const auto& held) { return markdown_of(held); }, block);
     }
   }
+  if (!story.figure.empty()) text += fmt::format("\n## Figure\n\n```sh\nposenc {}\n```\n", story.figure);
+  text += fmt::format("\n## In numpy\n\n```python\n{}```\n", story.python);
   return text;
 }
 

@@ -218,6 +218,10 @@ std::string story_text(const Story& story, int columns, bool colour) {
     text += "\n" + bold(fmt::format("{}. {}", ++number, step.heading), colour) + "\n" + paragraph(step.text, columns);
     for (std::size_t i = 0; i < step.blocks.size(); ++i) text += "\n" + block_text(step, i, columns, colour);
   }
+  std::string more;
+  if (!story.figure.empty()) more += fmt::format("Figure:   posenc {}\n", story.figure);
+  more += fmt::format("In numpy: posenc explain {} --python\n", story.name);
+  text += "\n" + dim(more, colour);
   return text;
 }
 

@@ -26,7 +26,7 @@ struct ExplainFlags {
   std::string story, cell, text, other, start;
   std::optional<double> base;
   std::optional<std::int64_t> digits, width;
-  bool concatenate = false, errata = false, json = false, markdown = false;
+  bool concatenate = false, errata = false, python = false, json = false, markdown = false;
 };
 
 std::string list_of_stories(const ExplainFlags& flags) {
@@ -102,6 +102,7 @@ std::string told(const ExplainFlags& flags) {
   const Story story = tell_story(flags.story, options);
   const bool colour = wants_colour(STDOUT_FILENO);
   const int columns = std::min(output_columns(), kStoryColumns);
+  if (flags.python) return story.python;
   if (flags.cell.empty()) {
     if (flags.json) return dump_json(to_json(story), 2) + "\n";
     const Story shown = flags.errata ? story : without_errata(story);
@@ -115,9 +116,12 @@ std::string told(const ExplainFlags& flags) {
 
 int run(const ExplainFlags& flags, const Command& command) {
   if (flags.json && flags.markdown) refuse("explain: --json and --markdown cannot be combined");
+  if (flags.python && (flags.json || flags.markdown || !flags.cell.empty())) {
+    refuse("explain: --python cannot be combined with --cell, --json or --markdown");
+  }
   if (flags.story.empty()) {
-    for (const char* const flag :
-         {"--cell", "--text", "--other", "--start", "--base", "--width", "--concatenate", "--digits", "--errata"}) {
+    for (const char* const flag : {"--cell", "--text", "--other", "--start", "--base", "--width", "--concatenate",
+                                   "--digits", "--errata", "--python"}) {
       if (command.is_given(flag)) refuse(fmt::format("explain: {} needs a story (posenc explain lists them)", flag));
     }
     print(list_of_stories(flags));
@@ -147,7 +151,8 @@ Verb explain_verb(Command program) {
       "posenc explain dog-bites-man --text \"the cat saw the dog\"\n"
       "posenc explain dog-bites-man --text \"Emma likes Alex\" --other \"Alex likes Emma\"\n"
       "posenc explain frank-and-alex --cell \"K'[Frank, knows-upscale]\"\n"
-      "posenc explain dot-product --digits 6 --markdown";
+      "posenc explain dot-product --digits 6 --markdown\n"
+      "posenc explain rope --python";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<ExplainFlags>();
   verb.command.add_option("STORY", flags->story);
@@ -174,6 +179,7 @@ Verb explain_verb(Command program) {
       .default_value("3");
   verb.command.add_flag("--errata", flags->errata,
                         "also list numbers that differ in the text that an example follows");
+  verb.command.add_flag("--python", flags->python, "print a few lines of numpy that compute the story's numbers");
   verb.command.add_flag("--json", flags->json, "print one JSON document with full precision");
   verb.command.add_flag("--markdown", flags->markdown, "print Markdown with tables");
   verb.run = [flags, verb] { return run(*flags, verb.command); };

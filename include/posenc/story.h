@@ -115,6 +115,8 @@ struct Story {
   std::string name, title, summary;
   std::string source;  ///< further reading: "Vaswani et al. 2017, Attention Is All You Need, §3.5"
   std::vector<StoryStep> steps = {};
+  std::string figure = {};  ///< a command that draws what the story is about: "plot dots …", or empty
+  std::string python = {};  ///< the same numbers in a few lines of numpy, for the story's own data
 };
 
 struct StoryOptions {
@@ -166,7 +168,7 @@ struct CellExpansion {
 /// Throws: Error for a cell that does not exist; the message lists those that do.
 CellExpansion expand_cell(const Story& story, std::string_view cell);
 
-/// {"story","title","summary","source","steps":[{"heading","text","blocks":[{"kind":"matrix",…}]}]}, in full precision.
+/// {"story","title","summary","source","figure","python","steps":[{"heading","text","blocks":[{"kind":"matrix",…}]}]}, in full precision.
 Json to_json(const Story& story);
 /// {"matrix","row","column","value","formula","terms":[[{"name","value"}]],"function","divisor","divisor_terms",
 /// "misprint"}.

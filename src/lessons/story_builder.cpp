@@ -106,6 +106,8 @@ StoryBuilder::StoryBuilder(const StoryContent& content, const StoryOptions& opti
   story_.title = content.text("title");
   story_.summary = content.text("summary");
   story_.source = citation(content.text("source"));
+  if (content.has("figure")) story_.figure = content.text("figure");
+  for (const std::string& line : content.texts("python")) story_.python += line + "\n";
   if (options.digits && (*options.digits < 0 || *options.digits > kMostDigits)) {
     raise(fmt::format("story: digits must be from 0 to {} but is {}", kMostDigits, *options.digits));
   }

@@ -68,10 +68,8 @@ Json to_json(const Story& story) {
     }
     steps.push_back(Json::Object{{"heading", step.heading}, {"text", step.text}, {"blocks", std::move(blocks)}});
   }
-  return Json::Object{{"story", story.name},
-                      {"title", story.title},
-                      {"summary", story.summary},
-                      {"source", story.source},
+  return Json::Object{{"story", story.name},      {"title", story.title},   {"summary", story.summary},
+                      {"source", story.source},   {"figure", story.figure}, {"python", story.python},
                       {"steps", std::move(steps)}};
 }
 
