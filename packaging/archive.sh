@@ -46,12 +46,15 @@ pack_npm() {
   archive "$1" package "$file" && echo "$file"
 }
 
-# pack_site PROGRAM OUT: the site that the program has inside.
+# pack_site PROGRAM OUT: the site that the program has inside, and the API reference in its folder reference.
 pack_site() {
-  local name folder status=0
+  local name folder package status=0
+  package=$(dirname -- "$1")/../python/posenc  # of the same build, if it has one
+  [[ -e $package/keywords.py ]] || package=
   name=posenc-site-$(version_of_tree)
   folder=$(mktemp -d)
-  "$1" explore --export "$folder/site" --quiet && archive "$folder/site" "$name" "$2/$name.tar.gz" || status=$?
+  "$1" explore --export "$folder/site" --quiet &&
+    python3 -B "$root/packaging/site/reference.py" "$folder/site/reference" ${package:+"$package"} && archive "$folder/site" "$name" "$2/$name.tar.gz" || status=$?
   rm -rf "$folder"
   ((status == 0)) && echo "$2/$name.tar.gz"
 }
