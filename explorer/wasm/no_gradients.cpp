@@ -1,4 +1,4 @@
-// A page trains nothing: the gradients of the reference kernels stay out of its modules.
+// The first page and the npm package train nothing: the gradients of the reference kernels stay out of their modules.
 
 #include "posenc/error.h"
 

@@ -26,7 +26,7 @@ const press = async (locator, ...keys) => {
 const field = (name) => page.getByRole('textbox', { name, exact: true });
 const textOf = (selector) => page.locator(selector).first().innerText();
 const until = (pattern, selector) => page.waitForFunction(([source, where]) => new RegExp(source).test(document.querySelector(where)?.textContent ?? ''), [pattern.source, selector]);
-const matrices = (story) => page.evaluate((name) => [...document.querySelectorAll('pe-story')].find((one) => one.story?.name === name || one.command().includes(` ${name}`)).matrices(), story);
+const matrices = (story) => page.evaluate((name) => [...document.querySelectorAll('pe-story')].find((one) => one.story?.story === name).matrices(), story);
 
 // --- each page's main interaction, by keyboard ------------------------------------------------------------------
 
@@ -404,7 +404,8 @@ const interactions = {
     assert.deepEqual([...links].sort(), [...names].sort());
     for (const name of links) {
       await go(page, `#v=1&p=stories&story=${name}`);
-      await page.waitForFunction((story) => [...document.querySelectorAll('pe-story')].some((one) => one.story?.name === story), name);
+      await page.waitForFunction((story) => [...document.querySelectorAll('pe-story')].some((one) => one.story?.story === story || one.querySelector('.refused')), name);
+      assert.equal(await page.locator('pe-story .refused').allInnerTexts().then(String), '', name);
       const want = JSON.parse(posenc(`posenc explain ${name} --json`)).steps.flatMap((step) => step.blocks).filter((block) => block.kind === 'matrix');
       assert.deepEqual((await matrices(name)).map((one) => one.values), want.map((one) => one.values), name);
     }
