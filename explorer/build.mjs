@@ -51,6 +51,30 @@ for (const { id, title, goal, isHidden } of titles) {
     .replace(/<h1>[^<]*<\/h1>/, () => `<h1>${attribute(title)}</h1>\n<p class="goal">${attribute(goal)}</p>\n${paragraphsOfPage(sources[id])}`));
 }
 
+// What a host shows for an address that it does not have: it runs nothing, as it may lie below any folder.
+writeFileSync(join(site, '404.html'), `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Not found · posenc</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'">
+<link rel="stylesheet" href="style.css">
+</head>
+<body>
+<main>
+<h1>Not found</h1>
+<p>The explorer of posenc has no page at this address. It has these:</p>
+<ul>
+${titles.filter((one) => !one.isHidden).map(({ id, short, goal }) => `<li><a href="${id === 'start' ? 'index' : id}.html">${attribute(short)}</a>${goal ? `: ${attribute(goal)}` : ''}</li>`).join('\n')}
+</ul>
+</main>
+</body>
+</html>
+`);
+
 // --- one file: everything inside, scripts allowed by their hash alone -----------------------------------------
 const script = esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], format: 'iife', write: false }).outputFiles[0].text.replaceAll('</script', '<\\/script');
 const replaceOnce = (text, from, to) => {

@@ -102,6 +102,7 @@ struct Reply {
   unsigned status;
   std::string_view type, bytes;
 };
+constexpr std::string_view kNotFoundPage = "/404.html";
 constexpr std::string_view kText = "text/plain; charset=utf-8";
 
 Reply reply_to(const Server& server, std::string_view method, std::string_view path, const Head& head) {
@@ -114,10 +115,12 @@ Reply reply_to(const Server& server, std::string_view method, std::string_view p
   if (method != "GET" && method != "HEAD") return {MHD_HTTP_METHOD_NOT_ALLOWED, kText, "only GET and HEAD\n"};
   if (head.has_body) return {MHD_HTTP_BAD_REQUEST, kText, "a request here has no body\n"};
   if (path == "/") path = "/index.html";
+  Reply reply{MHD_HTTP_NOT_FOUND, kText, "not found\n"};
   for (const SiteFile& file : site_files()) {
-    if (file.path == path) return {MHD_HTTP_OK, file.type, file.bytes};
+    if (file.path == path && path != kNotFoundPage) return {MHD_HTTP_OK, file.type, file.bytes};
+    if (file.path == kNotFoundPage) reply = {MHD_HTTP_NOT_FOUND, file.type, file.bytes};
   }
-  return {MHD_HTTP_NOT_FOUND, kText, "not found\n"};
+  return reply;
 }
 
 MHD_Result send(MHD_Connection* connection, const Reply& reply) {

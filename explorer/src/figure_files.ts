@@ -30,7 +30,9 @@ export function rowsOf(made: Figure, most = Infinity): (number | string)[][] {
   return rows;
 }
 
-function standalone(drawn: Drawn): string {
+type Picture = Pick<Drawn, 'root' | 'canvases' | 'scales' | 'width' | 'height'>;
+
+function standalone(drawn: Picture): string {
   const copy = drawn.root.cloneNode(true) as SVGElement;
   copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
   const originals = drawn.root.querySelectorAll('*');
@@ -54,9 +56,9 @@ function standalone(drawn: Drawn): string {
   return new XMLSerializer().serializeToString(copy);
 }
 
-const named = (made: Figure, extension: string): string => `posenc-${made.kind}.${extension}`;
+const named = (made: { kind: string }, extension: string): string => `posenc-${made.kind}.${extension}`;
 
-export const savers: { [kind: string]: (made: Figure, drawn: Drawn) => void } = {
+export const pictureSavers: { [kind: string]: (made: { kind: string }, drawn: Picture) => void } = {
   PNG(made, drawn) {
     const picture = new Image();
     picture.onload = () => {
@@ -67,6 +69,9 @@ export const savers: { [kind: string]: (made: Figure, drawn: Drawn) => void } = 
     picture.src = 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(standalone(drawn));
   },
   SVG: (made, drawn) => download(named(made, 'svg'), new Blob([standalone(drawn)], { type: 'image/svg+xml' })),
+};
+export const savers: { [kind: string]: (made: Figure, drawn: Drawn) => void } = {
+  ...pictureSavers,
   CSV: (made) => download(named(made, 'csv'), new Blob([rowsOf(made).map((row) => row.map(csvCell).join(',')).join('\r\n') + '\r\n'], { type: 'text/csv' })),
   /// A map as [rows, columns]; lines as [points, 2], one below the other.
   NPY(made) {

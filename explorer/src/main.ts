@@ -5,8 +5,9 @@ import './figure';
 import { announce, copyText, h } from './dom';
 import { localStorageGet, localStorageSet } from './lesson';
 import { loaders } from './map';
-import { linkTo, view } from './state';
+import { embedded, linkTo, view } from './state';
 import { titles } from './titles';
+import { expect } from './workshop';
 
 const main = document.getElementById('main')!, nav = document.getElementById('nav')!;
 let open = '', turn = 0;
@@ -35,6 +36,8 @@ let wentBack = false;
 (window as any).navigation?.addEventListener('navigate', (event: { navigationType: string }) => { if (event.navigationType !== 'replace') wentBack = event.navigationType === 'traverse'; });
 addEventListener('scroll', () => { if (open && document.getElementById(`page-${open}`)?.dataset.ready) scrolled.set(open, scrollY); }, { passive: true });
 
+if (embedded) document.documentElement.dataset.embed = 'yes';
+
 async function show(): Promise<void> {
   document.documentElement.dataset.hide = view.hidden();
   const found = titles.findIndex((one) => one.id === view.page), index = Math.max(0, found), { id } = titles[index];
@@ -59,6 +62,7 @@ async function show(): Promise<void> {
     body.append(h('p', { class: 'note refused' }, String(error)));
   }
   body.dataset.ready = 'yes';
+  if (embedded) import('./embed').then(({ showOne }) => showOne(main, embedded!.figure));
   followTour();
   // once more, when the style sheet has given the bar its width
   requestAnimationFrame(() => links[index]?.scrollIntoView({ block: 'nearest', inline: 'center' }));
@@ -115,4 +119,6 @@ view.onChange(followTour, true);
 
 // Each page has its own keys in the address: they stay behind, except for what all pages share (View.carriedTo).
 view.onChange(show, true);
+// The first figure of these is in the small module: it arrives while the page does.
+if (['start', 'order', 'waves', 'phasors', 'rope'].includes(view.page)) expect('core.wasm');
 show();

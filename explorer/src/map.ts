@@ -10,6 +10,7 @@ export const loaders: { [id: string]: () => Promise<{ page: Page }> } = {
   distance: () => import('./pages/distance'),
   frank: () => import('./pages/frank'),
   rope: () => import('./pages/rope'),
+  images: () => import('./pages/images'),
   schemes: () => import('./pages/compare'),
   decay: () => import('./pages/decay'),
   context: () => import('./pages/context'),

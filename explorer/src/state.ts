@@ -46,6 +46,12 @@ export const shared = {
   base: { key: 'base', label: 'Base', kind: 'real', start: 10_000, least: 2, most: 1e8, steps: 'octaves' } as NumberParam,
 };
 
+/// ?embed=waves&figure=2: one figure of a page in a frame of somebody's text, without the site around it.
+export const embedded = ((): { page: string; figure: number } | undefined => {
+  const asked = new URLSearchParams(location.search), page = asked.get('embed');
+  return page === null ? undefined : { page, figure: Number(asked.get('figure')) || 1 };
+})();
+
 export class View {
   page = 'start';
   isLater = false;
@@ -60,7 +66,9 @@ export class View {
     this.read();
     addEventListener('hashchange', () => {
       clearTimeout(this.writing);
-      if (this.hash() !== location.hash) {
+      if (this.hash() === location.hash) {
+        this.known = location.hash;  // the same view by another address: it is kept up to date from here on
+      } else {
         this.read();
         this.tell();
       }
@@ -78,7 +86,7 @@ export class View {
       return;
     }
     // waves.html is the page about waves
-    this.page = fields.get('p') ?? document.documentElement.dataset.page ?? 'start';
+    this.page = fields.get('p') ?? embedded?.page ?? document.documentElement.dataset.page ?? 'start';
     fields.delete('v');
     fields.delete('p');
     this.values = new Map(fields);

@@ -10,6 +10,7 @@ export const titles: Title[] = [
   { id: 'distance', short: 'Distance', title: 'The dot product depends only on distance', goal: 'Flat lines, and what breaks them.' },
   { id: 'frank', short: 'Frank and Alex', title: 'One calculation from start to end', goal: 'Open every cell into its products.' },
   { id: 'rope', short: 'RoPE', title: 'RoPE: rotate the query and the key', goal: 'Drag both hands; their score depends only on m − n.' },
+  { id: 'images', short: 'Images and video', title: 'Images and video: a position with several axes', goal: 'Rows, columns and time: axial, mixed, M-RoPE.' },
   { id: 'schemes', short: 'All schemes', title: 'All schemes side by side', goal: 'Every property, measured in the page.' },
   { id: 'decay', short: 'Decay', title: 'Does similarity fall with distance?', goal: 'RoPE, ALiBi and others against distance.' },
   { id: 'context', short: 'Longer context', title: 'How each method rescales frequencies', goal: 'Linear, NTK, YaRN, Llama 3; read your own config.json.' },

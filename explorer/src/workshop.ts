@@ -11,20 +11,35 @@ export type Turn = { owner: object; isPatient?: boolean };
 /// A question that was replaced before it was answered.
 export class Superseded extends Error {}
 
-/// A file of the site; in the single file it is in the page itself.
-export async function fileBytes(name: string): Promise<Uint8Array<ArrayBuffer>> {
-  const inside = document.getElementById(name)?.textContent;
-  if (inside) return Uint8Array.from(atob(inside.trim()), (c) => c.charCodeAt(0));
+async function fetched(name: string): Promise<Response> {
   const response = await fetch(name).catch(() => { throw new Error(`${name} could not be loaded: the site does not answer`); });
   if (!response.ok) throw new Error(`${name} could not be loaded: ${response.status}`);
-  return new Uint8Array(await response.arrayBuffer());
+  return response;
+}
+// In the single file, files are in the page itself.
+const inside = (name: string): Uint8Array<ArrayBuffer> | undefined => {
+  const text = document.getElementById(name)?.textContent;
+  return text ? Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0)) : undefined;
+};
+/// A file of the site.
+export const fileBytes = async (name: string): Promise<Uint8Array<ArrayBuffer>> => inside(name) ?? new Uint8Array(await (await fetched(name)).arrayBuffer());
+
+// Compiled while it arrives, where the host names its type.
+async function load(name: string): Promise<WebAssembly.Module> {
+  const bytes = inside(name);
+  if (bytes) return WebAssembly.compile(bytes);
+  const response = await fetched(name);
+  if (response.headers.get('content-type')?.startsWith('application/wasm')) return WebAssembly.compileStreaming(response);
+  return WebAssembly.compile(await response.arrayBuffer());
 }
 
 const compiled = new Map<string, Promise<WebAssembly.Module>>();
 function compiledModule(name: string): Promise<WebAssembly.Module> {
   let found = compiled.get(name);
   if (!found) {
-    compiled.set(name, found = fileBytes(name).then((bytes) => WebAssembly.compile(bytes)));
+    // one after the other: the first figure does not share its download with what comes later
+    const before = [...compiled.values()].at(-1)?.catch(() => undefined);
+    compiled.set(name, found = Promise.resolve(before).then(() => load(name)));
     found.catch(() => compiled.delete(name));  // the next question tries again
   }
   return found;
@@ -33,6 +48,12 @@ function compiledModule(name: string): Promise<WebAssembly.Module> {
 function startWorker(): Worker {
   const inside = document.getElementById('worker.js')?.textContent;
   return new Worker(inside ? URL.createObjectURL(new Blob([inside], { type: 'text/javascript' })) : 'worker.js');
+}
+
+/// Begins to load what a page is about to ask for.
+export function expect(name: string): void {
+  void compiledModule(name);
+  if (!isAlone && !worker) setUpWorker();
 }
 
 type Job = Turn & { name: string; compiled: WebAssembly.Module; request: object; bytes?: Uint8Array; began: number; resolve(answer: Answer & { took: number }): void; reject(error: Error): void };
@@ -70,20 +91,22 @@ function answerHere({ name, compiled, request, bytes }: Job): void {
   }
 }
 
+function setUpWorker(): void {
+  try {
+    worker = startWorker();
+    worker.onmessage = ({ data }) => settle(data);
+    // it could not even start
+    worker.onerror = () => { isAlone = true; end(); if (running) answerHere(running); };
+  } catch {
+    isAlone = true;
+  }
+}
+
 function next(): void {
   if (running || !queue.length) return;
   const job = running = queue.shift()!;
   job.began = performance.now();
-  if (!isAlone && !worker) {
-    try {
-      worker = startWorker();
-      worker.onmessage = ({ data }) => settle(data);
-      // it could not even start
-      worker.onerror = () => { isAlone = true; end(); if (running) answerHere(running); };
-    } catch {
-      isAlone = true;
-    }
-  }
+  if (!isAlone && !worker) setUpWorker();
   if (isAlone) return answerHere(job);
   const asked: Asked = { name: job.name, request: job.request, bytes: job.bytes };
   if (!sent.has(job.name)) asked.compiled = job.compiled;

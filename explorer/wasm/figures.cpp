@@ -38,6 +38,7 @@ figures::Request request_from(const Json& fields) {
   request.has_bound = flag(fields, "bound");
   request.compares = flag(fields, "compare");
   request.is_sketch = flag(fields, "sketch");
+  request.spec = text(fields, "spec");
   request.numerics = numerics_from(text(fields, "numerics", "exact"));
   request.type = data_type_from(text(fields, "dtype", "f64"));
   request.points = static_cast<int>(integer(fields, "points", request.points));

@@ -358,6 +358,68 @@ test('guides are pages, and the search finds them', async () => {
   assert.deepEqual(complaints.splice(0), []);
 });
 
+test('nothing moves while a page appears', async () => {
+  const shifts = [];
+  for (const [viewport, ids] of [[{ width: 390, height: 844 }, ['start', 'order', 'waves', 'distance', 'rope', 'images', 'schemes', 'decay', 'exact', 'reference']], [{ width: 1280, height: 900 }, ['start', 'waves', 'schemes']]]) {
+    const context = await contextOf({ viewport }, 'on');
+    await context.addInitScript(() => {
+      window.shifted = 0;
+      new PerformanceObserver((list) => { for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value; }).observe({ type: 'layout-shift', buffered: true });
+    });
+    const page = await context.newPage();
+    for (const id of ids) {
+      await page.goto('about:blank');
+      await page.goto(`${places.folder}#v=1&p=${id}`);
+      await shownPage(page, id);
+      if (id === 'schemes') await page.waitForSelector('table.schemes tbody tr:nth-child(3)');
+      const shifted = await page.evaluate(() => new Promise((resolve) => setTimeout(() => resolve(window.shifted), 150)));
+      if (shifted >= 0.05) shifts.push(`${id}, ${viewport.width} px: ${shifted.toFixed(3)}`);
+    }
+    await context.close();
+  }
+  assert.deepEqual(shifts, []);
+});
+
+test('a figure alone, in a frame of another page', async () => {
+  const context = await contextOf({ viewport: { width: 800, height: 500 } });
+  const page = await open(context, `${places.folder}?embed=waves&figure=2#v=1&p=waves&d=16&len=64`);
+  await shownPage(page, 'waves');
+  await page.waitForSelector('.whole-page');
+  const seen = () => page.evaluate(() => ({ figures: [...document.querySelectorAll('pe-figure')].map((one) => one.checkVisibility()), around: [...document.querySelectorAll('header, nav, h1, h2, .goal, .steps, main p:not(pe-figure *, :has(.whole-page)), .guess')].filter((one) => one.checkVisibility()).map((one) => one.outerHTML.slice(0, 60)) }));
+  assert.deepEqual(await seen(), { figures: [false, true, false], around: [] });
+  // its controls work, and the link leads to the same view of the whole page
+  await page.getByLabel('Base').first().focus();
+  await page.keyboard.press('PageUp');
+  await settled(page);
+  assert.match(await page.locator('pe-figure .command code').nth(1).textContent(), /--width 16 --base 20000/);
+  const link = await page.locator('.whole-page').getAttribute('href');
+  assert.ok(!link.includes('embed') && link.includes('base=20000') && link.includes('p=waves'), link);
+  // by the name alone, and a page without that many figures is whole
+  await page.goto(`${places.folder}?embed=rope`);
+  await shownPage(page, 'rope');
+  await page.waitForSelector('.whole-page');
+  assert.ok(await page.locator('.rope-view').isVisible());
+  assert.equal(await page.locator('nav').isVisible(), false);
+  await page.goto(`${places.folder}?embed=guides`);
+  await shownPage(page, 'guides');
+  await page.waitForSelector('.whole-page');
+  assert.ok(await page.locator('.guide h2').isVisible());
+  await context.close();
+  assert.deepEqual(complaints.splice(0), []);
+});
+
+test('an address that the site does not have leads to those it has', async () => {
+  const bare = await context.newPage();
+  for (const address of [places.program, places.folder]) {
+    const answer = await bare.goto(`${address}nowhere.html`);
+    assert.equal(answer.status(), 404);
+    assert.equal(await bare.locator('h1').innerText(), 'Not found');
+    await bare.getByRole('link', { name: 'Waves' }).click();
+    await shownPage(bare, 'waves');
+  }
+  await bare.close();
+});
+
 test('first load', async (t) => {
   const { gzipSync } = await import('node:zlib');
   const context = await contextOf();

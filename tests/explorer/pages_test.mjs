@@ -37,8 +37,21 @@ const interactions = {
     await sameAsTheProgram(figure());
     await press(page.getByRole('link', { name: 'What is in my model?' }), 'Enter');
     await page.waitForSelector('#config-file');
+    // a poster: a dial for every pair, and as many that never complete a turn as the program's frequencies say
+    await press(page.getByRole('button', { name: 'Llama 3.1 8B' }), 'Enter');
+    await until(/llama/, '.result');
+    const config = join(places.scratch, 'llama.json');
+    writeFileSync(config, JSON.stringify(JSON.parse(readFileSync(new URL('../../explorer/src/data/models.json', import.meta.url), 'utf8')).find((one) => one.name === 'Llama 3.1 8B').config));
+    const llama = JSON.parse(posenc(`posenc inspect ${config} --json`)), paces = llama.layers[0].frequencies;
+    const slow = paces.filter((pace) => pace * llama.trained_length < 2 * Math.PI).length;
+    assert.deepEqual([await page.locator('.poster .dial').count(), await page.locator('.poster .cut').count()], [paces.length, slow]);
+    assert.match(await page.locator('.poster').getAttribute('aria-label'), new RegExp(`^Llama 3.1 8B: ${paces.length} clocks, .* ${slow} of its`));
+    await page.waitForFunction(() => /mine=Llama/.test(location.hash));
+    const [picture] = await Promise.all([page.waitForEvent('download'), page.locator('.poster-box').getByRole('button', { name: 'SVG' }).click()]);
+    assert.match(readFileSync(await picture.path(), 'utf8'), /^<svg .*Llama 3\.1 8B.*<\/svg>$/s);
     await press(page.getByRole('button', { name: 'GPT-2' }), 'Enter');
     await until(/gpt2/, '.result');
+    assert.equal(await page.locator('.poster').count(), 0);
     assert.match(await textOf('.result'), /Trained on 1,024 positions\. *\n*A trained table: 1,024 rows of 768/);
     await page.locator('#model-name').focus();
     await page.keyboard.type('deepseek v3');
@@ -397,6 +410,39 @@ const interactions = {
     await press(page.locator('.small-clocks button').nth(5), 'Enter');
     await until(/Pair 5 rotates/, '.reading');
   },
+  async images() {
+    // the prompt: the positions that the program prints, in the figure and on the patches
+    const { command } = await sameAsTheProgram(figure());
+    assert.match(command, /plot ids .* --spec 'text:6 image:8x12 text:5 video:4x8x12@1 text:6'/);
+    assert.equal(await page.locator('.patches button').count(), 24);
+    await press(field('Text before it'), 'ArrowUp');
+    assert.match((await sameAsTheProgram(figure())).command, /'text:7 image/);
+    await press(page.locator('.patches button').nth(7), 'Enter');
+    await until(/^Token 14, in row 1 and column 1 of the image, has time 7, height 8, width 8\.$/, '.patches-said');
+    assert.equal(await page.locator('.patches [aria-pressed=true]').innerText(), '8, 8');
+    await press(page.locator('.patches button').nth(7), 'ArrowRight');
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), '8, 9');
+    await press(field('Token'), 'Control+Home');
+    await until(/^Token 0 has time 0, height 0, width 0\. All three are the same/, '.patches-said');
+    await press(field('Video frames'), 'Control+Home');
+    assert.match((await sameAsTheProgram(figure())).command, /image:8x12 text:6'/);
+    // which pair rotates with which axis: constant along a row, along a column, or along neither
+    const alike = async () => {
+      await settled(page);
+      const { numbers } = await sameAsTheProgram(figure(1)), side = 16, first = numbers.slice(0, side * side);
+      const differs = (step, edge) => first.some((value, k) => edge(k) && Math.abs(value - first[k + step]) > 1e-9);
+      return { across: !differs(1, (k) => k % side < side - 1), down: !differs(side, (k) => k < side * (side - 1)) };
+    };
+    assert.deepEqual(await alike(), { across: false, down: false });
+    await page.getByLabel('Axes of the pairs', { exact: true }).selectOption('axial');
+    assert.deepEqual(await alike(), { across: true, down: false });
+    assert.equal(await field('Direction, degrees').isVisible(), false);
+    await page.getByLabel('Axes of the pairs', { exact: true }).selectOption('chunked');
+    assert.deepEqual(await alike(), { across: true, down: true }, 'pair 0 rotates with time');
+    await page.getByLabel('Axes of the pairs', { exact: true }).selectOption('interleaved');
+    await settled(page);
+    assert.match((await sameAsTheProgram(figure(1))).command, /--section-order interleaved/);
+  },
   async stories() {
     const names = JSON.parse(posenc('posenc explain --json')).map((one) => one.story);
     assert.ok(names.length >= 16);
@@ -419,7 +465,7 @@ const interactions = {
       return page.locator('.found li').evaluateAll((all) => all.map((one) => ({ title: one.querySelector('a').textContent, where: one.querySelector('small').textContent, link: one.querySelector('a').hash })));
     };
     // every page by the name that the list of pages shows, first
-    for (const name of ['Order', 'Waves', 'Phasors', 'Distance', 'Frank and Alex', 'Frank', 'RoPE', 'All schemes', 'Decay', 'Longer context', 'Exactness', 'Check mine', 'Lab', 'Practice', 'Reference', 'Guides', 'Worked examples']) {
+    for (const name of ['Order', 'Waves', 'Phasors', 'Distance', 'Frank and Alex', 'Frank', 'RoPE', 'Images and video', 'All schemes', 'Decay', 'Longer context', 'Exactness', 'Check mine', 'Lab', 'Practice', 'Reference', 'Guides', 'Worked examples']) {
       const [first] = await found(name);
       assert.equal(first?.where, 'Page', `${name}: ${JSON.stringify(first)}`);
       assert.ok(first.title.startsWith(name), `${name}: ${first.title}`);
@@ -453,7 +499,7 @@ for (const id of pages.filter((one) => !elsewhere.includes(one))) {
 const views = {
   start: 'm=11', order: 'text=cat+sees+dog', waves: 'd=32&base=500&len=300&m=40&lay=sin-cos', phasors: 's=rope&dp=8&m=9&k=2&pairs=together', distance: 's=rope&d=16&from=1000&num=hf-f32&type=f32',
   frank: 'seats=Alex+Emma+Daniel+Frank&rows=shift&join=concatenated&d=4&base=500', schemes: 'sort=family&off=map,decay', decay: 'sin=1&reach=64&bias=sandwich&axes=both&head=2', context: 'model=Phi-3.5+mini&dims=96&trained=4096&x=32&method=linear&i=20', exact: 'far=5000&m=12', check: '',
-  rope: 'm=40&n=9&i=1&dp=8', stories: 'story=cat-sat', practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
+  rope: 'm=40&n=9&i=1&dp=8', images: 'm=20&r=6&c=8&f=2&way=mixed&dir=60&col=3', stories: 'story=cat-sat', practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
 };
 
 test('a copied link restores the view of every page', async () => {
@@ -509,7 +555,7 @@ test('a teacher locks and hides, on every page', async () => {
   await figure().getByRole('button', { name: /^More/ }).click();
   assert.equal(await page.locator('pe-figure .command').first().isVisible(), false);
   assert.equal(await page.locator('pe-figure .tools').first().isVisible(), true);
-  const keys = 'with,causal,d,base,m,n,s,lay,len,k,dp,pairs,from,count,num,type,text,seats,join,rows,bound,rope,sin,alibi,heads,head,reach,axes,bias,dims,trained,x,i,method,model,far,seed,print,q,g,sort,off,task,rel,size,pos,mine,story';
+  const keys = 'with,causal,d,base,m,n,s,lay,len,k,dp,pairs,from,count,num,type,text,seats,join,rows,bound,rope,sin,alibi,heads,head,reach,axes,bias,dims,trained,x,i,method,model,far,seed,print,q,g,sort,off,task,rel,size,pos,mine,story,words,r,c,f,way,dir,col';
   for (const id of pages) {
     await go(page, `#v=1&p=${id}&lock=${keys}&hide=commands,exports,data`);
     const left = await page.evaluate(() => ({
@@ -665,8 +711,9 @@ test('every figure follows a finger', async () => {
     await go(page, `#v=1&p=${id}`);
     for (const [index, one] of (await page.locator('pe-figure .surface').all()).entries()) {
       const box = await one.evaluate((surface) => {
-        surface.scrollIntoView({ block: 'center' });
-        const plot = surface.querySelector('rect.plot, canvas.heat') ?? surface, { x, y, width, height } = plot.getBoundingClientRect();
+        const plot = surface.querySelector('rect.plot, canvas.heat') ?? surface;
+        plot.scrollIntoView({ block: 'center' });
+        const { x, y, width, height } = plot.getBoundingClientRect();
         document.getElementById('live').textContent = '';
         return { x, y, width, height, isVertical: surface.classList.contains('vertical') };
       });

@@ -114,6 +114,7 @@ class Explore(unittest.TestCase):
                      "/index.html%00.txt", "/index.html%00", "/%69ndex.html", "/index.html/", "/INDEX.HTML", "/index", "/site.cpp"):
             answer = self.server.get(path)
             self.assertEqual(status(answer), 404, path)
+            self.assertIn(b"<h1>Not found</h1>", answer)
             self.assertNotIn(b"root:", answer)
 
     def test_bodies_are_refused_at_the_head(self):

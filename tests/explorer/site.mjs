@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 
 export const { POSENC, WEB, CHROMIUM } = process.env;
 const require = createRequire(join(WEB, 'package.json'));
@@ -22,6 +23,13 @@ export const complaints = [];
 /// Where the site is: {program, folder, file}, and a folder for other files.
 export const places = {};
 
+// Compressed, as hosts send it.
+const known = new Map();
+function zipped(path) {
+  if (!known.has(path)) known.set(path, gzipSync(readFileSync(path)));
+  return known.get(path);
+}
+
 export async function setUp(launch = {}) {
   folder = mkdtempSync(join(tmpdir(), 'posenc-'));
   server = spawn(POSENC, ['explore', '--quiet'], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -32,10 +40,11 @@ export async function setUp(launch = {}) {
   files = http.createServer((request, response) => {
     const path = request.url.split('?')[0].replace('/below/', '/');
     try {
-      const bytes = readFileSync(join(folder, 'site', path === '/' ? 'index.html' : path));
-      response.writeHead(200, { 'content-type': types[(path === '/' ? 'html' : path.split('.').pop())] ?? 'application/octet-stream' }).end(bytes);
+      const send = (status, name) => response.writeHead(status, { 'content-type': types[name.split('.').pop()] ?? 'application/octet-stream', 'content-encoding': 'gzip' }).end(zipped(join(folder, 'site', name)));
+      if (existsSync(join(folder, 'site', path))) send(200, path === '/' ? 'index.html' : path);
+      else send(404, '404.html');
     } catch {
-      response.writeHead(404).end();
+      response.writeHead(500).end();
     }
   });
   await new Promise((resolve) => files.listen(0, '127.0.0.1', resolve));

@@ -122,7 +122,7 @@ export const page: Page = {
     const rows: Row[] = [];
     const progress = h('p', { class: 'note', role: 'status' }, 'Measuring…');
     const head = h('tr'), body = h('tbody'), picker = h('div', { class: 'controls columns', role: 'group', 'aria-label': 'Columns' });
-    const table = h('table', { class: 'schemes' }, h('thead', {}, head), body), order = h('div'), meanings = h('dl', { class: 'facts' });
+    const table = h('table', { class: 'schemes' }, h('thead', {}, head), body), order = h('div', { class: 'order' }), meanings = h('dl', { class: 'facts' });
     root.append(
       text('Every ✓ and ✗ is measured now, by the library, on 64 features and 64 positions; hover or focus one to read the number. Trained tables are filled with random numbers. The cost per token is counted, not timed: sums and products that a scheme adds for one token, at head dimension 64 that attends to 64 keys.'),
       order,
@@ -195,6 +195,7 @@ export const page: Page = {
         const isKnown = measured.has(scheme.name), row = await measure(scheme);
         if (!root.isConnected) return;
         if (!rows.length) setColumns(row.findings);
+        root.dataset.measured = 'yes';
         rows.push(row);
         progress.textContent = `${rows.length} schemes measured`;
         if (isKnown) continue;

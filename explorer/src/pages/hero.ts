@@ -64,7 +64,9 @@ function scoreBoard(): { root: HTMLElement; draw(now: Scores, changed: Set<strin
 }
 
 export function hero(): HTMLElement {
-  const board = scoreBoard(), said = h('p', { class: 'hero-said', role: 'status' }, 'Drag a word to another place.');
+  const board = scoreBoard();
+  board.root.style.setProperty('--count', String(view.get(words).split(/\s+/).length));  // as high as it will be
+  const said = h('p', { class: 'hero-said', role: 'status' }, 'Drag a word to another place.');
   let before: Scores | undefined, asked = 0, seen = '', had = view.get(positions);
   const refresh = async () => {
     const key = `${view.get(words)} ${view.get(positions)}`;

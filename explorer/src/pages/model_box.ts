@@ -6,6 +6,7 @@ import { schemeWords, turnWords } from '../scheme_words';
 import { view } from '../state';
 import { bytesOf, examples } from './model_examples';
 import { mine } from './model_param';
+import { poster } from './poster';
 
 // The head of a GGUF file, with its vocabulary, is a few megabytes; the weights behind it are not needed.
 const headBytes = 64 << 20;
@@ -40,7 +41,7 @@ export function modelBox(onRead: (json: any, example?: string) => void = () => {
       result.replaceChildren(
         h('h3', {}, `${name}: ${json.model_type}`),
         h('p', {}, lengths(json)), layerList(json),
-        ...[list('Warnings', json.warnings), list('Assumed', json.assumed), list('Notes', json.notes)].filter((x): x is HTMLDivElement => x !== null),
+        ...[poster(name, json) ?? null, list('Warnings', json.warnings), list('Assumed', json.assumed), list('Notes', json.notes)].filter((x): x is HTMLElement => x !== null),
         h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), h('code', {}, command),
           h('button', { type: 'button', onclick: () => copyText(command) }, 'Copy')));
     } catch (error) {

@@ -16,7 +16,7 @@ export const page: Page = {
     const toFile = () => document.getElementById('config-file')!.focus();
     const openBox = () => opened ??= import('./model_box').then(({ modelBox }) => {
       const hadFocus = closed.contains(document.activeElement);
-      closed.replaceWith(modelBox());
+      closed.replaceWith(modelBox((_, example) => view.set(mine, example ?? '')));
       // keyboard users continue here, not at the top of the page
       if (hadFocus) toFile();
     });
