@@ -166,8 +166,12 @@ void measure_layouts(DataType type, const limits::Effort& effort, std::vector<At
     }
     const std::vector<std::int64_t> padding(kKeys, 1);
     const std::vector<std::uint8_t> seen(kKeys, 1);
-    add(", key_mask", step_of(0, false, {.causal = true, .key_mask = padding}), "");
-    add(", mask", step_of(0, false, {.causal = true, .mask = view(seen.data(), {kKeys})}), "");
+    const std::vector<float> scores(kKeys, 0.5f);
+    const std::string bar = "over none <= +15 %";
+    add(", key_mask", step_of(0, false, {.causal = true, .key_mask = padding}), bar);
+    add(", mask", step_of(0, false, {.causal = true, .mask = view(seen.data(), {kKeys})}), bar);
+    add(", mask of scores", step_of(0, false, {.causal = true, .mask = view(scores.data(), {kKeys})}), bar);
+    add(", softcap", step_of(0, false, {.causal = true, .softcap = 50}), bar);
   }
 }
 
