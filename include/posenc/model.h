@@ -65,6 +65,7 @@ struct Model {
   std::optional<std::int64_t> usable_length = {};
   // keys that other engines read and transformers does not
   std::optional<double> attn_factor = {};             ///< a factor on YaRN's magnitude (vLLM)
+  std::optional<double> yarn_ratio = {};              ///< max_position_embeddings over YaRN's original (exllamav3)
   std::optional<double> other_base = {};              ///< attn_config.rope_theta (DBRX)
   std::optional<std::int64_t> other_rotary_dim = {};  ///< rotary_dim (MiniMax-M3)
   /// What transformers 5 rotates of each head, where that is not what the model was trained with (MiniMax-M2,

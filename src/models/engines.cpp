@@ -1,103 +1,16 @@
-// What engines do differently: one table of subjects and one of rules, by engine, each with the source it was read
-// from. A rule changes the scheme, the options of prepare or the positions; compare.cpp applies them all the same way.
+// What engines do about each subject, by engine, with the source it was read from. A rule changes the scheme, the options
+// of prepare or the positions; compare.cpp applies them all the same way.
 
 #include "models/engines.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 
 namespace posenc::models {
 namespace {
 
-template <class S> const S* scaling_of(const RuleInput& c) {
-  const auto* const rope = c.group.scheme ? std::get_if<Rope>(&*c.group.scheme) : nullptr;
-  return rope == nullptr ? nullptr : std::get_if<S>(&*rope->scaling);
-}
 template <class S> S& scaling_in(EngineScheme& t) { return std::get<S>(*std::get<Rope>(t.scheme).scaling); }
-
-const Rope* rope_of(const RuleInput& c) { return c.group.scheme ? std::get_if<Rope>(&*c.group.scheme) : nullptr; }
-const Alibi* alibi_of(const RuleInput& c) { return c.group.scheme ? std::get_if<Alibi>(&*c.group.scheme) : nullptr; }
-
-// ---------------------------------------------------------------------------------------- which models it concerns
-
-template <class S> bool has_scaling(const RuleInput& c) { return scaling_of<S>(c) != nullptr; }
-bool is_rope(const RuleInput& c) { return rope_of(c) != nullptr; }
-// DeepSeek and related families have their own rule for both factors, on which engines agree
-bool has_plain_yarn(const RuleInput& c) {
-  const auto* const yarn = scaling_of<YarnScaling>(c);
-  return yarn != nullptr && (!yarn->mscale_on_softmax || yarn->mscale_all_dim.value_or(0) == 0);
-}
-bool has_untruncated_yarn(const RuleInput& c) {
-  const auto* const yarn = scaling_of<YarnScaling>(c);
-  return yarn != nullptr && !yarn->truncate;
-}
-bool has_sections(const RuleInput& c) { return is_rope(c) && rope_of(c)->sections.size() >= 3; }
-bool has_interleaved_sections(const RuleInput& c) {
-  return has_sections(c) && rope_of(c)->section_order == SectionOrder::kInterleaved;
-}
-bool has_odd_heads(const RuleInput& c) {
-  return alibi_of(c) != nullptr && !std::has_single_bit(static_cast<std::uint64_t>(alibi_of(c)->heads));
-}
-bool has_rounded_slopes(const RuleInput& c) { return alibi_of(c) != nullptr && alibi_of(c)->round_bf16; }
-bool has_other_base(const RuleInput& c) { return is_rope(c) && c.model.other_base.has_value(); }
-bool is_recurrent_gemma(const RuleInput& c) { return is_rope(c) && c.model.model_type == "recurrent_gemma"; }
-bool has_other_dims(const RuleInput& c) {
-  return is_rope(c) && (c.model.other_rotary_dim || c.model.hf_rotary_dim) && !is_recurrent_gemma(c);
-}
-bool has_lost_share(const RuleInput& c) { return is_recurrent_gemma(c) && c.model.hf_rotary_dim; }
-bool is_read_otherwise(const RuleInput& c) {
-  const auto& older = c.model.older_reading;
-  return is_rope(c) && older && (older->base || older->drops_scaling);
-}
-bool is_new_family(const RuleInput& c) { return c.model.older_reading && !c.model.older_reading->is_known; }
-bool has_temperature(const RuleInput& c) { return c.group.temperature.has_value(); }
-bool is_bloom(const RuleInput& c) { return alibi_of(c) != nullptr && c.model.model_type == "bloom"; }
-
-constexpr auto kSubjects = std::to_array<Subject>({
-    {"longrope-switch", "LongRoPE: which list",
-     "There is a list of divisors for short sequences and one for long ones, and engines choose between them at "
-     "different moments.",
-     has_scaling<LongropeScaling>},
-    {"longrope-magnitude", "LongRoPE: magnitude",
-     "Cosines and sines are multiplied by a number that follows from usable over trained length.",
-     has_scaling<LongropeScaling>},
-    {"dynamic-ntk", "Dynamic NTK: which length",
-     "The base depends on the sequence length, but engines disagree about which length.",
-     has_scaling<DynamicScaling>},
-    {"yarn-magnitude", "YaRN: magnitude",
-     "Cosines and sines are multiplied by a number that engines read from different keys.", has_plain_yarn},
-    {"yarn-ramp", "YaRN: ends of the ramp",
-     "This model does not round the ends of YaRN's ramp to whole pairs (truncate is false).", has_untruncated_yarn},
-    {"mrope-advance", "M-RoPE: text after a video",
-     "After a video of 16 frames of 4 x 4 tokens, text goes on at different positions.", has_sections},
-    {"mrope-unclaimed", "M-RoPE: pairs that no section claims",
-     "Interleaved sections leave some pairs unassigned, and engines assign them to different axes.",
-     has_interleaved_sections},
-    {"alibi-slopes", "ALiBi: slopes",
-     "The number of heads is not a power of two; the paper gives a special rule for that case.", has_odd_heads},
-    {"alibi-rounding", "ALiBi: rounded slopes", "This family rounds its slopes to bfloat16 before they are used.",
-     has_rounded_slopes},
-    {"alibi-position", "ALiBi: absolute or relative",
-     "A bias by the key's position equals one by distance after the softmax, but not once it is rounded.", is_bloom},
-    {"version-4", "Families of transformers 5", "This family came with transformers 5.", is_new_family, "hf4"},
-    {"rope-parameters", "rope_parameters: who reads them",
-     "The file has its base or its scaling in rope_parameters alone, as transformers 5 writes them; version 4 looks for "
-     "rope_theta and rope_scaling.",
-     is_read_otherwise, "hf4"},
-    {"base-key", "Base: which key", "The config has the base in a key that engines do not all read.", has_other_base},
-    {"rotary-dim", "Rotary dimensions: which key",
-     "The config has the number of rotary dimensions in a key that engines do not all read.", has_other_dims},
-    {"rotary-share", "Rotary dimensions: share of a head",
-     "The weights were trained with part of each head rotated, which not every version rotates.", has_lost_share},
-    {"temperature", "Query temperature",
-     "Queries are multiplied by a factor that grows with the logarithm of their position.", has_temperature},
-    {"angle-precision", "Angle precision",
-     "The same angle is computed with different roundings, which grow with position.", is_rope},
-});
-
-// ------------------------------------------------------------------------------------------------------------- rules
 
 void as_the_config_says(EngineScheme&, const RuleInput&) {}
 
@@ -170,6 +83,14 @@ void by_factor_or_log_multiplier(EngineScheme& t, const RuleInput& c) {
   }
   by_factor_alone(t, c);
 }
+// exllamav3: max_position_embeddings over original_max_position_embeddings in place of factor, for frequencies too; the
+// magnitude is 1 beside a temperature, and not of mscale.
+void by_ratio_of_lengths(EngineScheme& t, const RuleInput& c) {
+  auto& yarn = scaling_in<YarnScaling>(t);
+  yarn.mscale = yarn.mscale_all_dim = std::nullopt;
+  if (c.model.yarn_ratio) yarn.factor = std::max(1.0, *c.model.yarn_ratio);
+  if (c.group.temperature && !yarn.attention_factor) yarn.attention_factor = 1.0;
+}
 void with_other_base(EngineScheme& t, const RuleInput& c) { std::get<Rope>(t.scheme).base = *c.model.other_base; }
 void with_other_dims(EngineScheme& t, const RuleInput& c) {
   if (c.model.other_rotary_dim) std::get<Rope>(t.scheme).dims = *c.model.other_rotary_dim;
@@ -225,6 +146,12 @@ constexpr std::string_view kHf4Models =
     "https://github.com/huggingface/transformers/tree/v4.57.6/src/transformers/models";
 constexpr std::string_view kSglangRope =
     "https://github.com/sgl-project/sglang/tree/main/python/sglang/srt/layers/rotary_embedding";
+constexpr std::string_view kExllamaRope =
+    "https://github.com/turboderp-org/exllamav3/blob/master/exllamav3/util/rope.py";
+constexpr std::string_view kExllamaKernel =
+    "https://github.com/turboderp-org/exllamav3/blob/master/exllamav3/exllamav3_ext/rope.cu";
+constexpr std::string_view kExllamaFamilies =
+    "https://github.com/turboderp-org/exllamav3/tree/master/exllamav3/architecture";
 constexpr std::string_view kSglangMrope =
     "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/layers/rotary_embedding/mrope.py";
 
@@ -242,6 +169,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
      kHf4Rope},
     {"longrope-switch", "sglang", "by the longest sequence of the batch so far, anew at every step",
      as_the_config_says, kSglangRope},
+    {"longrope-switch", "exllamav3", "once, by max_position_embeddings (or the caller's override)", by_usable_length,
+     kExllamaRope},
 
     {"longrope-magnitude", "hf", "computed from the unrounded ratio, or attention_factor if set", as_the_config_says,
      kHfRope},
@@ -256,6 +185,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"longrope-magnitude", "sglang",
      "of the ratio as it is, or short_mscale and long_mscale; attention_factor is not read", without_attention_factor,
      kSglangRope},
+    {"longrope-magnitude", "exllamav3", "of the ratio as it is; attention_factor is not read",
+     without_attention_factor, kExllamaRope},
 
     {"dynamic-ntk", "hf", "the longest sequence so far", as_the_config_says, kHfRope},
     {"dynamic-ntk", "vllm", "max_position_embeddings, regardless of the sequence, so the base never changes",
@@ -267,6 +198,7 @@ constexpr auto kRules = std::to_array<EngineRule>({
      as_the_config_says, kMlxRope},
     {"dynamic-ntk", "hf4", "the longest sequence so far", as_the_config_says, kHf4Rope},
     {"dynamic-ntk", "sglang", "trained length times factor, whatever the sequence", by_extended_length, kSglangRope},
+    {"dynamic-ntk", "exllamav3", "refuses this scaling", nullptr, kExllamaRope},
 
     {"yarn-magnitude", "hf", "attention_factor; else mscale over mscale_all_dim; else 0.1 ln(factor) + 1",
      as_the_config_says, kHfRope},
@@ -287,6 +219,10 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"yarn-magnitude", "sglang",
      "mscale over mscale_all_dim, else 0.1 ln(factor) + 1, times attn_factor; attention_factor is not read",
      by_mscales_and_attn_factor, kSglangRope},
+    {"yarn-magnitude", "exllamav3",
+     "attention_factor; else 0.1 ln(ratio) + 1, or 1 beside a temperature; the ratio is max_position_embeddings over "
+     "original_max_position_embeddings, which also scales frequencies in place of factor",
+     by_ratio_of_lengths, kExllamaRope},
 
     {"yarn-ramp", "hf", "not rounded; but rounded where truncate is in the parameters of one layer type",
      as_the_config_says, kHfRope},
@@ -298,6 +234,7 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"yarn-ramp", "mlx", "always rounded to whole pairs", with_whole_ramp, kMlxRope},
     {"yarn-ramp", "hf4", "not rounded", as_the_config_says, kHf4Rope},
     {"yarn-ramp", "sglang", "not rounded", as_the_config_says, kSglangRope},
+    {"yarn-ramp", "exllamav3", "not rounded", as_the_config_says, kExllamaRope},
 
     {"mrope-advance", "hf", "advances by max(height, width) = 4", by_height_and_width,
      "https://github.com/huggingface/transformers/pull/43972", "2026-02-24", "by the longest of all axes: 16 on"},
@@ -305,6 +242,7 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/rotary_embedding/mrope.py"},
     {"mrope-advance", "hf4", "by the longest of all axes, time too: 16 on", by_longest_axis, kHf4Models},
     {"mrope-advance", "sglang", "by the longest of all axes, time too: 16 on", by_longest_axis, kSglangRope},
+    {"mrope-advance", "exllamav3", "by the longest of all axes, time too: 16 on", by_longest_axis, kExllamaKernel},
 
     {"mrope-unclaimed", "hf", "by time, as the first axis", as_the_config_says,
      "https://github.com/huggingface/transformers/tree/main/src/transformers/models/qwen3_vl"},
@@ -314,6 +252,7 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/ggml-org/llama.cpp/blob/master/src/llama-graph.cpp"},
     {"mrope-unclaimed", "hf4", "by time, as the first axis", as_the_config_says, kHf4Models},
     {"mrope-unclaimed", "sglang", "by time, as the first axis", as_the_config_says, kSglangMrope},
+    {"mrope-unclaimed", "exllamav3", "by time, as the first axis", as_the_config_says, kExllamaRope},
 
     {"alibi-slopes", "hf", "the paper's rule for such numbers", as_the_config_says,
      "https://github.com/huggingface/transformers/blob/main/src/transformers/models/bloom/modeling_bloom.py"},
@@ -325,6 +264,7 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"alibi-slopes", "mlx", "the paper's rule for such numbers", as_the_config_says,
      "https://github.com/ml-explore/mlx/pull/3071", "2026-01-29", "the formula for powers of two, for any number"},
     {"alibi-slopes", "hf4", "the paper's rule for such numbers", as_the_config_says, kHf4Models},
+    {"alibi-slopes", "exllamav3", "has no family with ALiBi", nullptr, kExllamaFamilies},
 
     {"alibi-rounding", "hf", "to bfloat16, then divided by the root of a head's features", as_the_config_says,
      "https://github.com/huggingface/transformers/blob/main/src/transformers/models/falcon/modeling_falcon.py"},
@@ -380,6 +320,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/ggml-org/llama.cpp/blob/master/conversion/minimax.py"},
     {"rotary-dim", "sglang", "rotary_dim", with_other_dims,
      "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/models/minimax_m2.py"},
+    {"rotary-dim", "exllamav3", "rotary_dim", with_other_dims,
+     "https://github.com/turboderp-org/exllamav3/blob/master/exllamav3/model/config.py"},
 
     {"rotary-share", "hf", "the whole head, though the weights were trained with half of it", with_hf_dims,
      "https://github.com/huggingface/transformers/pull/39847", "2025-10-17", "partial_rotary_factor: half of it"},
@@ -406,6 +348,9 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"angle-precision", "hf4", "position times frequency in float32", with_hf_angles, kHf4Rope},
     {"angle-precision", "sglang", "position times frequency in float32, kept in float32 (on CUDA)", with_hf_angles,
      "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/layers/rotary_embedding/base.py"},
+    {"angle-precision", "exllamav3",
+     "position times frequency in float32; its sine and cosine are the GPU's fast ones, which are not computed here",
+     with_hf_angles, kExllamaKernel},
     {"angle-precision", "exact", "the mathematical angle", as_the_config_says, "https://arxiv.org/abs/2104.09864"},
 });
 
@@ -419,11 +364,11 @@ std::span<const EngineVersion> engine_versions() noexcept {
       {"vllm", "a014e35f", "2026-08-22"},
       {"llama.cpp", "b21e4de7", "2026-08-22"},
       {"ctranslate2", "4.8.1 (0d8bcd36)", "2026-07-03"},
+      {"exllamav3", "1.4.1 (4f8ad01)", "2026-08-08"},
       {"mlx", "mlx 0.32.2 (846d1762) and mlx-lm 0.32.0 (d78bf58e)", "2026-08-22"},
   });
   return kVersions;
 }
-std::span<const Subject> subjects() noexcept { return kSubjects; }
 std::span<const EngineRule> engine_rules() noexcept { return kRules; }
 
 }  // namespace posenc::models

@@ -296,6 +296,7 @@ Model read_model(std::string_view config_json) {
   model.trained_length = reading.trained_length;
   model.usable_length = reading.usable_length;
   model.attn_factor = reading.attn_factor;
+  model.yarn_ratio = reading.yarn_ratio;
   model.other_base = reading.other_base;
   model.other_rotary_dim = reading.other_rotary_dim;
   model.hf_rotary_dim = reading.hf_rotary_dim;

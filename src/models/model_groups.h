@@ -14,7 +14,7 @@ struct PartReading {
   std::vector<LayerGroup> groups = {};
   std::optional<std::int64_t> trained_length = {};
   std::optional<std::int64_t> usable_length = {};
-  std::optional<double> attn_factor = {}, other_base = {};
+  std::optional<double> attn_factor = {}, yarn_ratio = {}, other_base = {};
   std::optional<std::int64_t> other_rotary_dim = {}, hf_rotary_dim = {};
 };
 

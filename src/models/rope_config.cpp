@@ -84,6 +84,9 @@ RopeScaling yarn(Reading& r, std::string_view type) {
   scaling.truncate = r.is_nested || flag(r.entries, "truncate").value_or(true);
   scaling.attention_factor = positive(r.entries, "attention_factor");
   r.result.attn_factor = positive(r.entries, "attn_factor");
+  if (is_given(r.entries, "original_max_position_embeddings") && r.facts.length) {
+    r.result.yarn_ratio = static_cast<double>(*r.facts.length) / static_cast<double>(scaling.original_length);
+  }
   scaling.mscale = finite(r.entries, "mscale");
   scaling.mscale_all_dim = finite(r.entries, "mscale_all_dim");
   r.result.trained_length = scaling.original_length;

@@ -30,7 +30,7 @@ struct RopeReading {
   Rope rope;
   std::optional<std::int64_t> trained_length = {};
   std::optional<std::int64_t> usable_length = {};
-  std::optional<double> attn_factor = {};
+  std::optional<double> attn_factor = {}, yarn_ratio = {};
   std::string problem = {};  ///< why there is no rotation; "" if there is one
 };
 

@@ -262,6 +262,7 @@ class RopeLayers {
     keep(reading_.trained_length, read.trained_length, false);
     keep(reading_.usable_length, read.usable_length, true);
     if (read.attn_factor) reading_.attn_factor = read.attn_factor;
+    if (read.yarn_ratio) reading_.yarn_ratio = read.yarn_ratio;
     if (rotary_.adjust != nullptr) rotary_.adjust({read.rope, config_, family_, reading_, remarks_});
     return read.rope;
   }

@@ -368,7 +368,7 @@ TEST(Compare, LengthsAndEngines) {
   EXPECT_EQ(compared(kPhi, 1).length, 1);
   EXPECT_EQ(compared(R"({"model_type":"mamba","hidden_size":8})", 0).topics.size(), 0u);
   EXPECT_EQ(error_of({"hf", "vlm"}, 8),
-            "unknown engine 'vlm' (one of hf, vllm, llama.cpp, ctranslate2, mlx, hf4, sglang, exact)");
+            "unknown engine 'vlm' (one of hf, vllm, llama.cpp, ctranslate2, mlx, hf4, sglang, exllamav3, exact)");
   EXPECT_EQ(error_of({"hf"}, 8), "at least two engines are needed");
   EXPECT_EQ(error_of({"hf", "hf"}, 8), "engine 'hf' is named twice");
   EXPECT_EQ(error_of({}, -1), "the length must be from 1 to 2^40 but is -1");
@@ -393,6 +393,38 @@ TEST(Compare, WhatWasNotComparedDoesNotAgree) {
   const EngineComparison pair = compared(yarn, 1000, {"hf", "ctranslate2", "llama.cpp"});
   EXPECT_GT(pair.compared(), 0);
   EXPECT_TRUE(pair.agrees());
+}
+
+// exllamav3 1.4.1, util/rope.py: lines 277 to 303 and 322
+TEST(Compare, Exllamav3) {
+  const std::vector<std::string_view> engines = {"hf", "exllamav3"};
+  const auto yarn = [&](std::int64_t length, std::string_view keys) {
+    return compared(fmt::format(R"({{"model_type":"qwen3","head_dim":128,"num_hidden_layers":1,
+        "max_position_embeddings":{},"rope_scaling":{{"rope_type":"yarn","factor":4.0,
+        "original_max_position_embeddings":32768{}}}}})",
+                                length, keys),
+                    1000, engines);
+  };
+  const double own = 0.1 * std::log(4.0) + 1;
+  EXPECT_FALSE(differs(yarn(131072, ""), "yarn-magnitude"));
+  EXPECT_FALSE(differs(yarn(131072, R"(,"attention_factor":1.0)"), "yarn-magnitude"));
+  EXPECT_NEAR(answer(yarn(131072, R"(,"mscale":1.0,"mscale_all_dim":1.0)"), "yarn-magnitude", "exllamav3").score,
+              own * own - 1, 1e-9);
+  // a config that keeps its trained length is not scaled at all
+  const EngineComparison kept = yarn(32768, "");
+  EXPECT_GE(answer(kept, "yarn-magnitude", "exllamav3").wave, own - 1);
+  EXPECT_GT(answer(kept, "yarn-magnitude", "exllamav3").angle, 0.1);
+  EXPECT_FALSE(differs(yarn(131072, R"(,"truncate":false)"), "yarn-ramp"));
+  // the long list from the start, as max_position_embeddings is longer than the trained length
+  EXPECT_TRUE(differs(compared(kPhi, 100, engines), "longrope-switch"));
+  EXPECT_FALSE(differs(compared(kPhi, 9000, engines), "longrope-switch"));
+  constexpr std::string_view dynamic = R"({"model_type":"llama","head_dim":8,"num_hidden_layers":1,
+      "max_position_embeddings":2048,"rope_theta":10000,"rope_scaling":{"type":"dynamic","factor":4}})";
+  EXPECT_FALSE(answer(compared(dynamic, 2000, engines), "dynamic-ntk", "exllamav3").is_able);
+  EXPECT_FALSE(answer(compared(R"({"model_type":"minimax_m2","head_dim":128,"rotary_dim":64,"num_hidden_layers":1})",
+                               100, {"vllm", "exllamav3"}),
+                      "rotary-dim", "exllamav3")
+                   .differs);
 }
 
 // mlx-lm 0.32.0, rope_utils.py
