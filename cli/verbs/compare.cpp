@@ -101,7 +101,7 @@ std::string as_text(const EngineComparison& found, const Model& model) {
       std::count_if(found.topics.begin(), found.topics.end(), [](auto& one) { return one.differs; });
   const std::int64_t compared = found.compared();
   if (found.topics.empty()) {
-    return text + "nothing was compared: no known rule of two of these engines concerns this model\n";
+    return text + "nothing to compare: these engines have no known differences for this kind of model\n";
   }
   if (compared == 0) {
     text += "nothing was compared: at most one of these engines runs such a model\n";
@@ -111,7 +111,7 @@ std::string as_text(const EngineComparison& found, const Model& model) {
     text += fmt::format("engines agree within bfloat16 rounding in {} {} compared\n", compared,
                         compared == 1 ? "topic" : "topics");
   }
-  for (const std::string& engine : refusing(found)) text += fmt::format("{} refuses such models\n", engine);
+  for (const std::string& engine : refusing(found)) text += fmt::format("{} does not support this model\n", engine);
   for (const EngineTopic& topic : found.topics) {
     std::string where = topic.layers.empty() ? "" : fmt::format("  layers {}", topic.layers);
     if (!topic.layer_type.empty()) where += "  " + one_line(topic.layer_type);
@@ -144,7 +144,7 @@ std::string as_lines(const EngineComparison& found) {
     }
     text += "\n";
   }
-  for (const std::string& engine : refusing(found)) text += fmt::format("{} refuses such models\n", engine);
+  for (const std::string& engine : refusing(found)) text += fmt::format("{} does not support this model\n", engine);
   if (found.compared() == 0) text += "nothing was compared\n";
   return text;
 }

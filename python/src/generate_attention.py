@@ -73,7 +73,8 @@ def plan_attention(
     q, k, v: their numbers are not read.
     threads: of each call; 0: as many as calls have now.
     The plan keeps the arrays of the options and reads them at each call: a decoder changes key_lengths, block_table and
-    ids in place. They are contiguous int64, block_table int32; lists are refused, for the plan could not see them change.
+    ids in place. They are contiguous int64, block_table int32; lists are rejected, because the plan
+    could not see later changes.
     With f32, f16 and bf16, and without weights, a call allocates nothing but `out`, if that is not given.
     Raises: as attention, and for packed queries over pages.
     """

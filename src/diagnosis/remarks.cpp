@@ -113,8 +113,8 @@ void on_rope(const Convention& best, std::vector<std::string>& remarks) {
   for (const NtkReading& reading : ntk_readings(rope.base, rope.dims, 1e-4)) {
     if (!is_plain) break;
     remarks.push_back(
-        fmt::format("base {:.9g} is {} with ntk scaling by {}, or dynamic scaling that has come to this: the same "
-                    "numbers",
+        fmt::format("base {:.9g} is {} with ntk scaling by {}, or dynamic scaling at this length; the two cannot "
+                    "be told apart",
                     rope.base, reading.usual, reading.factor));
   }
   if (best.numerics == AngleKind::kBf16Frequencies) {

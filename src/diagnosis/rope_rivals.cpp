@@ -187,7 +187,7 @@ class RopeRivals {
     list_.push_back({.name = "sine and cosine exchanged",
                      .from = "sine and cosine",
                      .to = "the two exchanged",
-                     .change = "Sine and cosine are exchanged. Exchange them back",
+                     .change = "Sine and cosine are swapped. Swap them back",
                      .scheme = rope_,
                      .turning = Turning::kSwapped});
     list_.push_back(

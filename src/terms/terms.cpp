@@ -76,7 +76,7 @@ Range positions_in(const TokenPositions& positions, std::int64_t b, std::int64_t
 void check_distances(std::string_view verb, const DistanceMap& map, const Range& queries, const Range& keys) {
   const Range apart{keys.least - queries.most, keys.most - queries.least};
   if (map.open || (apart.least >= map.first && apart.most <= last_of(map))) return;
-  raise(fmt::format("{}: a key lies {} from a query, but the form was prepared for {} to {}", verb,
+  raise(fmt::format("{}: key offset {} is outside {} to {}, which the form was prepared for", verb,
                     apart.least < map.first ? apart.least : apart.most, map.first, last_of(map)));
 }
 

@@ -366,7 +366,7 @@ TEST(DistanceVectors, SayWhatDoesNotFit) {
   options = grid.options(grid.own);
   const std::vector<std::int64_t> far = {0, 1, kTall, 0, 0, 0};
   options.query_positions = Positions{.ids = far, .axes = 2};
-  EXPECT_EQ(attend(options), "attention: a key lies -60 from a query, but the form was prepared for -59 to 59");
+  EXPECT_EQ(attend(options), "attention: key offset -60 is outside -59 to 59, which the form was prepared for");
   AttentionGradients gradients;
   std::vector<double> wrong(8);
   gradients.query_offsets = view(wrong.data(), {2, 4});

@@ -67,7 +67,7 @@ class Compare(ProgramTest):
         self.assertEqual((outcome.code, outcome.text), (0, ""))
         newer = self.config({"model_type": "qwen3_5_text", "num_hidden_layers": 4})
         outcome = run("compare", newer, "--as", "hf,hf4", "--exit-code")
-        self.assertEqual((outcome.code, outcome.text), (1, "hf4 refuses such models\nnothing was compared\n"))
+        self.assertEqual((outcome.code, outcome.text), (1, "hf4 does not support this model\nnothing was compared\n"))
         self.refused("compare", config, "--exit-code", "--json", says="cannot be combined")
 
     def test_transformers_4_reads_other_keys(self):
@@ -112,7 +112,7 @@ class Compare(ProgramTest):
         mamba = {"model_type": "mamba", "hidden_size": 8}
         outcome = run("compare", "--model", self.config(mamba))
         self.assertEqual((outcome.code, outcome.err), (1, ""))
-        self.assertIn("nothing was compared", outcome.text)
+        self.assertIn("nothing to compare: these engines have no known differences", outcome.text)
         self.assertNotIn("agree", outcome.text)
         document = self.document(mamba, code=1)
         self.assertEqual((document["compared"], document["agrees"]), (0, None))
@@ -121,7 +121,7 @@ class Compare(ProgramTest):
         self.assertEqual((document["compared"], document["agrees"]), (0, None))
         outcome = run("compare", "--model", self.config(YARN), "--as", "hf,ctranslate2")
         self.assertIn("nothing was compared", outcome.text)
-        self.assertIn("ctranslate2 refuses such models", outcome.text)
+        self.assertIn("ctranslate2 does not support this model", outcome.text)
 
     def test_refused(self):
         path = self.config(LLAMA)

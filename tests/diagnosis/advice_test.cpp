@@ -61,7 +61,7 @@ TEST(CheckAdvice, Places) {
 TEST(CheckAdvice, Turnings) {
   Port port{.rope = kPlain};
   port.is_swapped = true;
-  EXPECT_EQ(checked(kPlain, port).advice, Lines{"Sine and cosine are exchanged. Exchange them back"});
+  EXPECT_EQ(checked(kPlain, port).advice, Lines{"Sine and cosine are swapped. Swap them back"});
   port = {.rope = kPlain};
   port.lacks_minus = true;
   EXPECT_EQ(checked(kPlain, port).advice,

@@ -73,7 +73,7 @@ std::vector<Wrong> mistakes(const Rope& rope) {
   add(
       "constant", "Every token has the position of the first",
       [](Port& port) { port.position = [](auto, double) { return 5.0; }; }, 5);
-  add("swapped", "Sine and cosine are exchanged", [](Port& port) { port.is_swapped = true; });
+  add("swapped", "Sine and cosine are swapped", [](Port& port) { port.is_swapped = true; });
   add("no minus", "lacks its minus", [](Port& port) { port.lacks_minus = true; });
   add("other cosines", "in the order of other pairs", [](Port& port) { port.has_other_cosines = true; });
   add("clockwise", "direction: expected counter-clockwise", [](Port& port) { port.rope.sign = -1; });

@@ -112,7 +112,7 @@ TEST(Kerple, SaysWhatIsWrong) {
               std::vector<float> out(40);
               bias(view(out.data(), {1, 1, 40}), {}, {}, prepare(Kerple{}, {.length = 32}));
             }),
-            "bias: a key lies 39 from a query, but the form was prepared for -31 to 31");
+            "bias: key offset 39 is outside -31 to 31, which the form was prepared for");
 }
 
 }  // namespace

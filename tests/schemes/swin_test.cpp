@@ -50,7 +50,7 @@ TEST(Swin, SaysWhatIsWrong) {
               std::vector<float> out(4 * 8 * 8);
               bias(view(out.data(), {4, 8, 8}), far, far, prepare(Swin{}, {.weights = view(table.data(), {169, 4})}));
             }),
-            "bias: a key lies -7 from a query, but the form was prepared for -6 to 6");
+            "bias: key offset -7 is outside -6 to 6, which the form was prepared for");
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   Call call(site);
   if (!beyond_hopper(job, options).empty() || !has_whole_rows(job.out) || is_decoding(job, {job.q, job.k, 1})) {
     if (const std::string why = beyond_sm80(job, options); !why.empty()) {
-      raise(fmt::format("attention: on cuda there is a kernel only for {}", why));
+      raise(fmt::format("attention: the CUDA backend supports only {}", why));
     }
     forward_sm80(call, job, inputs, options);
     return;
