@@ -70,7 +70,7 @@ struct AttentionOptions {
     visit("repeatable", &Self::is_repeatable,
           "bitwise reproducible gradients on a GPU, slower; on the host always so");
     visit("position_queries", &Self::position_queries,
-          "as q: multiplied with a form's vectors in q's place (relative-logits)");
+          "as q: dotted with a form's vectors in q's place (relative-logits)");
     visit("log_gates", &Self::log_gates,
           "[batch, heads, keys]: logarithms of gates whose sums a form adds (forget-gate)");
     visit("rounds_rotated", &Self::rounds_rotated,

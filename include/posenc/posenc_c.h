@@ -289,7 +289,7 @@ typedef struct {
   const posenc_tensor* sinks; /* [heads]: logits that take part in every softmax and have no value (gpt-oss) */
   const posenc_tensor* mask; /* broadcast to [batch, heads, queries, keys]: bool, or numbers added to the scores */
   int32_t repeatable; /* bitwise reproducible gradients on a GPU, slower; on the host always so */
-  const posenc_tensor* position_queries; /* as q: multiplied with a form's vectors in q's place (relative-logits) */
+  const posenc_tensor* position_queries; /* as q: dotted with a form's vectors in q's place (relative-logits) */
   const posenc_tensor* log_gates; /* [batch, heads, keys]: logarithms of gates whose sums a form adds (forget-gate) */
   int32_t rounds_rotated; /* f16 and bf16: round rotated q and k to their type; a GPU always does */
   const posenc_tensor* block_table; /* [sequences, pages of each]: k and v are pools of pages; needs key_lengths */
