@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "attention/cpu/pack-inl.h"
+#include "attention/cpu/score_bias.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
