@@ -78,6 +78,9 @@ class Content(ProgramTest):
         self.assertTrue(1 < f["slowdown"]("llama-3.1", 32) < 8)
         self.assertAlmostEqual(f["slowdown"]("llama-3.1", 50), 8)
         self.assertGreater(f["bias"]("sandwich-12", 0, 31, 0), f["bias"]("sandwich-12", 0, 29, 0), "oscillates on the way")
+        self.assertEqual(f["bias"]("fire", 0, 400, 300), f["bias"]("fire", 0, 200, 100), "one denominator up to the threshold")
+        self.assertLess(f["wavelength"](64, 15), 512, "FoPE keeps this wave")
+        self.assertGreater(f["wavelength"](64, 16), 512, "and leaves this one out")
         self.assertLess(f["fade"]("xpos-64", 0, 512), f["fade"]("xpos-64", 31, 512), "fast pairs soonest")
 
 

@@ -193,7 +193,8 @@ class Oracle:
             return struct.unpack("<f", struct.pack("<I", bits))[0]
 
         return {
-            "pi": PI, "sqrt": math.sqrt, "ln": math.log, "pow": math.pow, "pe": pe, "dot": dot, "slope": slope,
+            "pi": PI, "sqrt": math.sqrt, "ln": math.log, "exp": math.exp, "pow": math.pow, "floor": math.floor,
+            "pe": pe, "dot": dot, "slope": slope,
             "frequency": frequency, "slowdown": slowdown, "fade": fade, "bucket": bucket, "value": value,
             "as_bf16": as_bf16, "bias": self.bias, "reversal_gap": self.reversal_gap,
             "float32_error": self.float32_error,
