@@ -93,7 +93,7 @@ export const page: Page = {
       text('A sentence has one axis. A picture has two, a video three. Number its patches one after another, and the patch below is a whole row away, while the end of each row is next to the start of the following one. So vision models give each token a time, a height and a width, and let some pairs rotate with each.'),
       explore([token, words, rows, columns, frames],
         section('A prompt with an image and a video', ids, picture(ids),
-          text('Text after an image goes on one behind the image\'s largest position. A picture therefore uses up as many positions as it has tokens along its longer side, however many tokens it has.'))),
+          text('Four patches, two by two, make one token here, as in Qwen2.5-VL. Text after an image continues one past the image\'s largest position, so a picture uses up only as many positions as its longer side has tokens.'))),
       explore([way, controlWhile(direction, () => view.get(way) === 'mixed'), column],
         section('Which pair rotates with which axis', about, grid)));
   },
