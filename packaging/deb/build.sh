@@ -58,7 +58,7 @@ TEXT
   say "$suite: dpkg-buildpackage, which takes some minutes"
   if ! "$root/packaging/tests/bare.sh" run "$system" env DEB_BUILD_OPTIONS="parallel=$jobs noautodbgsym" POSENC_PTX_FROM=/build/ptx \
     bash -c "cd $tree && dpkg-buildpackage -b -us -uc" </dev/null >"$log" 2>&1; then
-    grep -E 'error|FAILED' "$log" | head -n 5 >&2 || true
+    grep -E 'error|FAILED' "$log" | sed -n '1,5p' >&2 || true
     fail "$suite: dpkg-buildpackage failed; the whole log is $log"
   fi
   # Of the warnings, those that concern a package in Debian's own archive are expected: no bug number, no address.

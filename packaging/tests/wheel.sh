@@ -28,7 +28,7 @@ set -eu
 cd /opt/try
 python3 -m venv --system-site-packages venv
 venv/bin/pip install -q --no-index --no-deps ./*.whl
-echo "$(. /etc/os-release && echo "$PRETTY_NAME"), $(python3 --version), $(ldd --version | head -n 1), numpy $(python3 -c 'import numpy; print(numpy.__version__)')"
+echo "$(. /etc/os-release && echo "$PRETTY_NAME"), $(python3 --version), $(ldd --version | sed -n 1p), numpy $(python3 -c 'import numpy; print(numpy.__version__)')"
 cd /tmp
 LD_BIND_NOW=1 /opt/try/venv/bin/python -c 'import posenc; print("posenc", posenc.__version__, "from", posenc.__file__, posenc.backends() if hasattr(posenc, "backends") else "")'
 passed=0 failed=0 skipped=0

@@ -29,7 +29,7 @@ mv "$work/first" "$prefix"
 
 echo "--- what was installed"
 version=$(sed -nE 's/^#define POSENC_VERSION "(.*)"/\1/p' "$work/prefix/include/posenc/version.h")
-library=$(find "$prefix" -name 'libposenc.*' | head -n 1)
+library=$(find "$prefix" -name 'libposenc.*' -print -quit)
 [[ -n $library ]] || fail "no library"
 libdir=$(dirname "$library")
 for file in "$prefix/include/posenc/posenc.h" "$prefix/bin/posenc" "$libdir/pkgconfig/posenc.pc" \
@@ -94,7 +94,7 @@ got=$(LD_LIBRARY_PATH=$libdir "$work/consumer/with_pkg_config")
 
 echo "--- lessons"
 # A library of its own: the other has none of it.
-lessons=$(find "$libdir" -name 'libposenc_lessons.*' | head -n 1)
+lessons=$(find "$libdir" -name 'libposenc_lessons.*' -print -quit)
 for pair in "$library 0" "$lessons 1"; do
   read -r file wanted <<<"$pair"
   count=$(nm -C $([[ $kind == static ]] || echo -D) --defined-only "$file" 2>/dev/null | grep -c ' posenc::content_files()' || true)

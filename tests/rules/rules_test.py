@@ -11,6 +11,7 @@ import library_symbols
 import links
 import names
 import no_exceptions
+import pipes
 import places
 import readme
 import sizes
@@ -41,6 +42,16 @@ class Rules(unittest.TestCase):
         self.write("src/kernels/bad.cpp", '\n#include "posenc/scheme.h"\n')
         self.assertEqual(self.problems(layers),
                          ["src/kernels/bad.cpp:2: src/kernels/ may not include include/posenc/scheme.h"])
+
+    def test_pipes(self):
+        self.write("good", "#!/usr/bin/env bash\nset -euo pipefail\ngot=$(./list)\n[[ $got == *one* ]] || grep -q one log\n"
+                           "./list | sed -n 1p\n")
+        self.write("other.sh", "#!/bin/sh\nset -eu\n./list | head -n 1\n")
+        self.assertEqual(self.problems(pipes), [])
+        self.write("bad.sh", "#!/usr/bin/env bash\nset -euo pipefail\n./list | grep -qx one\n./list |& head -n 1\n./list | sed 2q\n"
+                             "./list | sed '/one/q'\n")
+        self.assertEqual([problem.split(": it")[0] for problem in self.problems(pipes)],
+                         ["bad.sh:3: | grep", "bad.sh:4: | head", "bad.sh:5: | sed", "bad.sh:6: | sed"])
 
     def test_layers_by_relative_path(self):
         self.write("src/kernels/x.h")

@@ -96,7 +96,7 @@ for suite in "${suites[@]}"; do
     step "$suite: install lines" "$logs/install.log" inside "$folder" tests/systems/install_lines.sh || true
   fi
   if [[ " $steps " == *" files "* ]]; then
-    wheel=$(compgen -G "$root/build/release-files/*_$(uname -m).whl" | head -n 1 || true)
+    wheel=$(compgen -G "$root/build/release-files/*_$(uname -m).whl" | sed -n 1p || true)
     if [[ -n $wheel ]]; then
       step "$suite: wheel" "$logs/wheel.log" "$root/packaging/tests/wheel.sh" "$wheel" "$suite" || true
     else
