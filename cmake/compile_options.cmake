@@ -6,6 +6,11 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# CMake takes the compiler's own folders from what it prints, where ccache may have made the path of the sysroot relative.
+# As -isystem, its usr/include would precede libstdc++, and <math.h> would be C's, without the isnan that Highway calls.
+if(CMAKE_SYSROOT)
+  list(APPEND CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES ${CMAKE_SYSROOT}/usr/include)
+endif()
 
 foreach(flags CMAKE_CXX_FLAGS CMAKE_CXX_FLAGS_DEBUG CMAKE_CXX_FLAGS_RELEASE CMAKE_CXX_FLAGS_RELWITHDEBINFO)
   if("${${flags}}" MATCHES "-Ofast|-ffast-math|-funsafe-math|-(march|mcpu|mtune)=native")

@@ -14,8 +14,6 @@
 #include "kernels/cpu/parallel.h"
 #include "posenc/backend.h"
 
-using std::isnan;  // Highway's scalar target calls it without std, which not every <cmath> allows
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/cpu/decode/decode.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
