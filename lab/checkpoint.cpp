@@ -31,7 +31,7 @@ void copy_tensor(std::string_view file, const SafetensorsHead& head, const std::
     raise(fmt::format("lab: '{}' in the checkpoint must be F32 {} but is {} {}", name, to_string(slice.shape),
                       tensor->dtype, to_string(tensor->shape)));
   }
-  std::memcpy(to.data() + slice.offset, file.data() + tensor->offset, static_cast<std::size_t>(tensor->bytes));
+  std::memcpy(to.data() + slice.offset, file.data() + tensor->offset, tensor->bytes);
 }
 
 // The config that `posenc inspect` reads: how the model encodes position.
@@ -64,7 +64,7 @@ std::string checkpoint_of(const State& state, const Job& job, const Text& text) 
   };
   for (const Slice& slice : state.network.layout.slices) {
     const auto part = [&](const std::vector<float>& values) {
-      return bytes_of(values.data() + slice.offset, static_cast<std::size_t>(slice.count) * sizeof(float));
+      return bytes_of(values.data() + slice.offset, slice.count * sizeof(float));
     };
     add(slice.name, DataType::kF32, slice.shape, part(state.network.parameters));
     add(std::string(kFirst) + slice.name, DataType::kF32, slice.shape, part(state.first));
@@ -108,9 +108,9 @@ Checkpoint read_checkpoint(std::string_view bytes) {
       metrics->shape[1] != kMetricColumns) {
     raise("lab: the checkpoint has no tensor 'metrics' of F64 [steps, 5]");
   }
-  state.metrics.resize(static_cast<std::size_t>(metrics->shape[0]));
+  state.metrics.resize(metrics->shape[0]);
   if (!state.metrics.empty()) {
-    std::memcpy(state.metrics.data(), bytes.data() + metrics->offset, static_cast<std::size_t>(metrics->bytes));
+    std::memcpy(state.metrics.data(), bytes.data() + metrics->offset, metrics->bytes);
   }
   return checkpoint;
 }

@@ -22,14 +22,14 @@ struct Sums {
 
 Sums sums_of(const Batch& batch, const std::vector<RowLoss>& losses, std::int64_t parts) {
   Sums sums;
-  sums.nll_of_part.assign(static_cast<std::size_t>(parts), 0.0);
-  sums.tokens_of_part.assign(static_cast<std::size_t>(parts), 0);
+  sums.nll_of_part.assign(parts, 0.0);
+  sums.tokens_of_part.assign(parts, 0);
   for (std::int64_t i = 0; i < batch.count; ++i) {
     bool is_exact = true;
     for (std::int64_t t = 0; t < batch.length; ++t) {
-      const auto at = static_cast<std::size_t>(i * batch.length + t);
+      const std::size_t at = i * batch.length + t;
       if (batch.targets[at] < 0) continue;
-      const auto part = static_cast<std::size_t>(t * parts / batch.length);
+      const std::size_t part = t * parts / batch.length;
       sums.nll += losses[at].nll;
       sums.nll_of_part[part] += losses[at].nll;
       ++sums.tokens_of_part[part];
@@ -67,8 +67,8 @@ Score evaluate(const Network<float>& network, const Job& job, const Text& text, 
   }
   const std::int64_t each = std::clamp<std::int64_t>(kTokensAtOnce / length, 1, samples);
   const std::int64_t chunks = (samples + each - 1) / each, parts = std::min(kParts, length);
-  std::vector<Sums> sums(static_cast<std::size_t>(chunks));
-  std::vector<Activations<float>> activations(static_cast<std::size_t>(std::max(1, threads)));
+  std::vector<Sums> sums(chunks);
+  std::vector<Activations<float>> activations(std::max(1, threads));
   const Position position = prepare_position(network.shape, network.layout, network.parameters.data(), length);
   for_each(chunks, threads, [&](std::int64_t chunk, int thread) {
     const Batch batch = make_batch(task, text,
@@ -79,17 +79,17 @@ Score evaluate(const Network<float>& network, const Job& job, const Text& text, 
                                     .is_training = false,
                                     .first = chunk * each,
                                     .random_positions = network.shape.random_positions});
-    Activations<float>& memory = activations[static_cast<std::size_t>(thread)];
+    Activations<float>& memory = activations[thread];
     forward(network, position, batch, memory);
     losses_of(batch, memory, network.shape.vocabulary);
-    sums[static_cast<std::size_t>(chunk)] = sums_of(batch, memory.losses, parts);
+    sums[chunk] = sums_of(batch, memory.losses, parts);
   });
   Score score;
   score.size = size;
   score.length = length;
   score.samples = samples;
-  score.by_position.assign(static_cast<std::size_t>(parts), 0.0);
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(parts), 0);
+  score.by_position.assign(parts, 0.0);
+  std::vector<std::int64_t> counts(parts, 0);
   for (const Sums& part : sums) {
     score.exact += part.exact;
     score.tokens += part.tokens;

@@ -31,7 +31,7 @@ Estimate bootstrap(std::span<const double> values) {
     Stream random(0, Purpose::kBootstrap, 0, draw);
     double sum = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      sum += values[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(values.size())))];
+      sum += values[random.below(static_cast<std::int64_t>(values.size()))];
     }
     means.push_back(sum / count);
   }

@@ -111,14 +111,14 @@ template <class T> void gelu_backward(T* d, const T* x, const T* gates, std::int
 
 template <class T> void look_up(TokenRows<T> out, const T* table, std::span<const std::int32_t> ids) {
   for (std::int64_t i = 0; i < out.count; ++i) {
-    const T* const from = table + ids[static_cast<std::size_t>(i)] * out.width;
+    const T* const from = table + ids[i] * out.width;
     for (std::int64_t j = 0; j < out.width; ++j) out.data[i * out.width + j] = from[j];
   }
 }
 
 template <class T> void look_up_backward(T* d_table, TokenRows<const T> d_out, std::span<const std::int32_t> ids) {
   for (std::int64_t i = 0; i < d_out.count; ++i) {
-    T* const to = d_table + ids[static_cast<std::size_t>(i)] * d_out.width;
+    T* const to = d_table + ids[i] * d_out.width;
     for (std::int64_t j = 0; j < d_out.width; ++j) to[j] += d_out.data[i * d_out.width + j];
   }
 }
@@ -126,8 +126,8 @@ template <class T> void look_up_backward(T* d_table, TokenRows<const T> d_out, s
 template <class T> void cross_entropy(TokenRows<T> logits, std::span<const std::int32_t> targets, double scale,
                                       std::span<RowLoss> losses) {
   for (std::int64_t i = 0; i < logits.count; ++i) {
-    const std::int32_t target = targets[static_cast<std::size_t>(i)];
-    RowLoss& loss = losses[static_cast<std::size_t>(i)];
+    const std::int32_t target = targets[i];
+    RowLoss& loss = losses[i];
     T* const row = logits.data + i * logits.width;
     loss = {};
     if (target < 0) {

@@ -15,7 +15,7 @@ namespace {
 constexpr Run kOneThread = {.stream = nullptr, .threads = 1};
 
 template <class T> T* sized(std::vector<T>& values, std::int64_t count) {
-  if (values.size() < static_cast<std::size_t>(count)) values.resize(static_cast<std::size_t>(count));
+  if (values.size() < static_cast<std::size_t>(count)) values.resize(count);
   return values.data();
 }
 
@@ -117,7 +117,7 @@ void attend_backward(const Pass<T>& pass, const typename Activations<T>::Layer& 
 template <class T> void layer_forward(const Pass<T>& pass, std::int64_t index, std::vector<T>& next) {
   const std::string name = fmt::format("layer.{}", index);
   const std::int64_t width = pass.width;
-  typename Activations<T>::Layer& layer = pass.memory.layers[static_cast<std::size_t>(index)];
+  typename Activations<T>::Layer& layer = pass.memory.layers[index];
   normalise<T>(pass.rows(layer.normed1, width), pass.read(layer.x, width), pass.parameter(name + ".norm1.weight"),
                pass.parameter(name + ".norm1.bias"), sized(layer.means1, pass.tokens),
                sized(layer.inverses1, pass.tokens));
@@ -147,7 +147,7 @@ void layer_backward(const Pass<T>& pass, std::int64_t index, T* gradients, std::
   const std::string name = fmt::format("layer.{}", index);
   const std::int64_t width = pass.width;
   Activations<T>& memory = pass.memory;
-  const typename Activations<T>::Layer& layer = memory.layers[static_cast<std::size_t>(index)];
+  const typename Activations<T>::Layer& layer = memory.layers[index];
   const auto gradient = [&](const char* part) { return gradients + pass.offset(name + part); };
 
   project_backward<T>(pass.rows(memory.d_active, 4 * width), gradient(".down.weight"), gradient(".down.bias"),
@@ -196,7 +196,7 @@ template <class T>
 void forward(const Network<T>& network, const Position& position, const Batch& batch, Activations<T>& activations) {
   const Pass<T> pass{network, position, batch, activations};
   const Shape& shape = network.shape;
-  activations.layers.resize(static_cast<std::size_t>(shape.layers));
+  activations.layers.resize(shape.layers);
   std::vector<T>& first = activations.layers.front().x;
   look_up<T>(pass.rows(first, pass.width), pass.parameter("token.table"), batch.tokens);
   if (const auto* const addition = std::get_if<Addition>(&position.embedding)) {
@@ -204,7 +204,7 @@ void forward(const Network<T>& network, const Position& position, const Batch& b
   }
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     const bool is_last = i + 1 == shape.layers;
-    layer_forward(pass, i, is_last ? activations.x : activations.layers[static_cast<std::size_t>(i + 1)].x);
+    layer_forward(pass, i, is_last ? activations.x : activations.layers[i + 1].x);
   }
   normalise<T>(pass.rows(activations.normed, pass.width), pass.read(activations.x, pass.width),
                pass.parameter("norm.weight"), pass.parameter("norm.bias"), sized(activations.means, pass.tokens),
@@ -219,10 +219,10 @@ template <class T> std::vector<T> attention_weights(const Network<T>& network, c
                                                     const Batch& batch, Activations<T>& activations,
                                                     std::int64_t layer) {
   const Pass<T> pass{network, position, batch, activations};
-  const std::vector<T>& qkv = activations.layers[static_cast<std::size_t>(layer)].qkv;
+  const std::vector<T>& qkv = activations.layers[layer].qkv;
   const Extents shape = {batch.count, network.shape.heads, batch.length, batch.length};
-  std::vector<T> weights(static_cast<std::size_t>(count_of(shape)));
-  std::vector<T> mixed(static_cast<std::size_t>(pass.tokens * pass.width));
+  std::vector<T> weights(count_of(shape));
+  std::vector<T> mixed(pass.tokens * pass.width);
   AttentionOptions options = pass.options();
   options.weights = view(weights.data(), shape);
   attention(pass.outputs(TensorView(mixed.data(), data_type_of<T>(), {1})), pass.heads(qkv, 0), pass.heads(qkv, 1),
@@ -232,7 +232,7 @@ template <class T> std::vector<T> attention_weights(const Network<T>& network, c
 
 template <class T> double losses_of(const Batch& batch, Activations<T>& activations, std::int64_t vocabulary) {
   const std::int64_t tokens = batch.count * batch.length;
-  activations.losses.resize(static_cast<std::size_t>(tokens));
+  activations.losses.resize(tokens);
   cross_entropy<T>({activations.logits.data(), tokens, vocabulary}, batch.targets, 0, activations.losses);
   double sum = 0;
   for (const RowLoss& loss : activations.losses) sum += loss.nll;
@@ -244,7 +244,7 @@ template <class T> double backward(const Network<T>& network, const Position& po
   const Pass<T> pass{network, position, batch, activations};
   const Shape& shape = network.shape;
   const std::int64_t width = pass.width, vocabulary = shape.vocabulary;
-  activations.losses.resize(static_cast<std::size_t>(pass.tokens));
+  activations.losses.resize(pass.tokens);
   cross_entropy<T>({activations.logits.data(), pass.tokens, vocabulary}, batch.targets, scale, activations.losses);
   double sum = 0;
   for (const RowLoss& loss : activations.losses) sum += loss.nll;

@@ -123,7 +123,7 @@ template <class T> void position_backward(const Shape& shape, const Layout& layo
     std::size_t from = 0;
     for (const std::string_view name :
          {"position.hidden_weights", "position.hidden_biases", "position.output_weights", "position.output_biases"}) {
-      const auto count = static_cast<std::size_t>(layout[name].count);
+      const std::size_t count = layout[name].count;
       add_to(layout, name, d_bias.subspan(from, count), gradients);
       from += count;
     }

@@ -57,10 +57,9 @@ template <class T> void multiply_here(Matrix<T> c, Matrix<const T> a, Matrix<con
                                       std::int64_t columns, std::int64_t inner, bool adds) {
   std::vector<T> straight;
   if (b.transposed) {
-    straight.resize(static_cast<std::size_t>(inner * columns));
+    straight.resize(inner * columns);
     for (std::int64_t i = 0; i < inner; ++i) {
-      for (std::int64_t j = 0; j < columns; ++j)
-        straight[static_cast<std::size_t>(i * columns + j)] = element(b, i, j);
+      for (std::int64_t j = 0; j < columns; ++j) straight[i * columns + j] = element(b, i, j);
     }
     b = {straight.data(), columns, false};
   }

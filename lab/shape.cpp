@@ -192,12 +192,12 @@ std::int64_t parameter_count(const Layout& layout) {
 }
 
 template <class T> std::vector<T> initial_parameters(const Layout& layout, std::uint64_t seed) {
-  std::vector<T> values(static_cast<std::size_t>(layout.count), T{0});
+  std::vector<T> values(layout.count, T{0});
   for (const Slice& slice : layout.slices) {
     Stream random(seed, Purpose::kInitial, slice.stream, 0);
     for (std::int64_t i = 0; i < slice.count; ++i) {
       const double value = slice.deviation > 0 ? slice.deviation * random.normal() : slice.start;
-      values[static_cast<std::size_t>(slice.offset + i)] = static_cast<T>(value);
+      values[slice.offset + i] = static_cast<T>(value);
     }
   }
   return values;

@@ -43,18 +43,18 @@ Sample copy_sample(const Task& task, Stream& random, std::int64_t size) {
 }
 
 Sample copy_same_sample(const Task& task, Stream& random, std::int64_t size) {
-  const std::vector<std::int32_t> question(static_cast<std::size_t>(size), symbol(random, task.symbols));
+  const std::vector<std::int32_t> question(size, symbol(random, task.symbols));
   return question_and_answer(question, question);
 }
 
 // Without replacement: each symbol determines its successor.
 Sample copy_distinct_sample(const Task& task, Stream& random, std::int64_t size) {
-  std::vector<std::int32_t> all(static_cast<std::size_t>(task.symbols));
+  std::vector<std::int32_t> all(task.symbols);
   std::iota(all.begin(), all.end(), kFirstSymbol);
   for (std::int64_t i = 0; i < size; ++i) {
-    std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i + random.below(task.symbols - i))]);
+    std::swap(all[i], all[i + random.below(task.symbols - i)]);
   }
-  all.resize(static_cast<std::size_t>(size));
+  all.resize(size);
   return question_and_answer(all, all);
 }
 
@@ -79,7 +79,7 @@ Sample look_back_sample(const Task& task, Stream& random, std::int64_t size) {
   sample.tokens.insert(sample.tokens.begin(), kFirstSymbol + static_cast<std::int32_t>(task.symbols - 4 + which));
   sample.targets.assign(sample.tokens.size(), -1);
   for (std::int64_t i = 1 + distances[which]; i <= size; ++i) {
-    sample.targets[static_cast<std::size_t>(i)] = sample.tokens[static_cast<std::size_t>(i - distances[which])];
+    sample.targets[i] = sample.tokens[i - distances[which]];
   }
   return sample;
 }
@@ -91,10 +91,10 @@ Sample induction_sample(const Task& task, Stream& random, std::int64_t size) {
   sample.tokens = random_symbols(random, task.symbols, std::max<std::int64_t>(size, 3));
   const auto last = static_cast<std::int64_t>(sample.tokens.size()) - 1;
   const std::int64_t at = random.below(last - 1);
-  sample.tokens[static_cast<std::size_t>(at)] = kSeparator;
-  sample.tokens[static_cast<std::size_t>(last)] = kSeparator;
+  sample.tokens[at] = kSeparator;
+  sample.tokens[last] = kSeparator;
   sample.targets.assign(sample.tokens.size(), -1);
-  sample.targets.back() = sample.tokens[static_cast<std::size_t>(at + 1)];
+  sample.targets.back() = sample.tokens[at + 1];
   return sample;
 }
 
@@ -112,7 +112,7 @@ Sample recall_sample(const Task& task, Stream& random, std::int64_t size) {
   std::int32_t answer = 0, question = 0;
   for (std::int64_t i = 0; i < pairs; ++i) {  // each in its own part of the sequence, so that pairs do not overlap
     const std::int64_t from = i * length / pairs, room = (i + 1) * length / pairs - from - 1;
-    const auto at = static_cast<std::size_t>(from + random.below(room));
+    const std::size_t at = from + random.below(room);
     const auto key = kFirstSymbol + static_cast<std::int32_t>((shift + i) % third);
     const auto value = kFirstSymbol + static_cast<std::int32_t>(third + random.below(third));
     sample.tokens[at] = key;
@@ -131,7 +131,7 @@ Sample recall_sample(const Task& task, Stream& random, std::int64_t size) {
 Sample sum_of_places(const Task& task, Stream& random, std::int64_t size, std::int64_t step) {
   const auto question = random_symbols(random, task.symbols, size);
   std::int64_t sum = 0;
-  for (std::int64_t i = 0; i < size; i += step) sum += question[static_cast<std::size_t>(i)] - kFirstSymbol;
+  for (std::int64_t i = 0; i < size; i += step) sum += question[i] - kFirstSymbol;
   return question_and_answer(question, {kFirstSymbol + static_cast<std::int32_t>(sum % task.symbols)});
 }
 Sample odd_sum_sample(const Task& task, Stream& random, std::int64_t size) {
@@ -171,8 +171,8 @@ Sample missing_duplicate_sample(const Task& task, Stream& random, std::int64_t s
   std::vector<std::int32_t> twice = once;
   twice.insert(twice.end(), once.begin(), once.end());
   const std::int64_t at = random.below(size);
-  twice[static_cast<std::size_t>(size + at)] = kSeparator;
-  return question_and_answer(twice, {once[static_cast<std::size_t>(at)]});
+  twice[size + at] = kSeparator;
+  return question_and_answer(twice, {once[at]});
 }
 
 // Even pairs, of two symbols: whether the first and the last agree, that is, whether the number of ab and ba is even.
@@ -194,8 +194,8 @@ Sample order_sample(const Task& task, Stream& random, std::int64_t size) {
     sample.tokens.push_back(kFirstSymbol + 2 + static_cast<std::int32_t>(random.below(task.symbols - 2)));
   }
   const std::int64_t a = random.below(length), b = (a + 1 + random.below(length - 1)) % length;
-  sample.tokens[static_cast<std::size_t>(a)] = kFirstSymbol;
-  sample.tokens[static_cast<std::size_t>(b)] = kFirstSymbol + 1;
+  sample.tokens[a] = kFirstSymbol;
+  sample.tokens[b] = kFirstSymbol + 1;
   sample.tokens.insert(sample.tokens.begin(), kBegin);
   sample.targets.assign(sample.tokens.size(), -1);
   sample.targets.front() = a < b ? kFirstSymbol : kFirstSymbol + 1;
@@ -310,15 +310,15 @@ Batch make_batch(const Task& task, const Text& text, const BatchRequest& request
   for (Sample& sample : samples) {
     batch.lengths.push_back(static_cast<std::int64_t>(sample.tokens.size()));
     is_padded = is_padded || batch.lengths.back() < batch.length;
-    sample.tokens.resize(static_cast<std::size_t>(batch.length), kEnd);
-    sample.targets.resize(static_cast<std::size_t>(batch.length), -1);
+    sample.tokens.resize(batch.length, kEnd);
+    sample.targets.resize(batch.length, -1);
     batch.tokens.insert(batch.tokens.end(), sample.tokens.begin(), sample.tokens.end());
     batch.targets.insert(batch.targets.end(), sample.targets.begin(), sample.targets.end());
   }
   // Behind a causal mask, padding is never attended to.
   if (!is_padded || task.causal) batch.lengths.clear();
   if (request.random_positions > 0) {
-    batch.positions.resize(static_cast<std::size_t>(batch.count * batch.length));
+    batch.positions.resize(batch.count * batch.length);
     for (std::int64_t i = 0; i < batch.count; ++i) {
       Stream random(request.seed, Purpose::kPositions, 2 * request.step + (request.is_training ? 0 : 1),
                     request.first + i);

@@ -21,7 +21,7 @@ std::vector<std::string> made_up_words() {
   constexpr std::string_view kMiddles[] = {"a", "e", "i", "o", "u", "ai", "ee", "oa", "ou"};
   constexpr std::string_view kEnds[] = {"", "n", "r", "s", "t", "l", "ck", "nd", "rk", "st", "m"};
   const auto pick = [](const auto& from, Stream& random) {
-    return from[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(std::size(from))))];
+    return from[random.below(static_cast<std::int64_t>(std::size(from)))];
   };
   std::vector<std::string> words;
   for (std::int64_t i = 0; i < kWords; ++i) {
@@ -57,7 +57,7 @@ std::string generated_text() {
     std::int64_t word = subject;
     for (std::int64_t i = 0; i < length; ++i) {
       if (i > 0) text += i % 6 == 5 && random.below(2) == 0 ? ", " : " ";
-      std::string next = words[static_cast<std::size_t>(word)];
+      std::string next = words[word];
       if (i == 0) next[0] = static_cast<char>(next[0] - 'a' + 'A');
       text += next;
       const std::int64_t kind = random.below(10);

@@ -25,7 +25,7 @@ void update(State& state, const Job& job, const std::vector<float>& gradients, d
   for (const Slice& slice : state.network.layout.slices) {
     const double decay = slice.decays ? rate * job.weight_decay : 0;
     for (std::int64_t at = slice.offset; at < slice.offset + slice.count; ++at) {
-      const auto i = static_cast<std::size_t>(at);
+      const std::size_t i = at;
       const double gradient = static_cast<double>(gradients[i]) * factor;
       const double first = kBeta1 * static_cast<double>(state.first[i]) + (1 - kBeta1) * gradient;
       const double second = kBeta2 * static_cast<double>(state.second[i]) + (1 - kBeta2) * gradient * gradient;
@@ -82,27 +82,27 @@ Metric train_step(State& state, const Job& job, const Task& task, const Text& te
   const Position position = prepare_position(network.shape, network.layout, network.parameters.data(), batch.length);
   const auto targets = static_cast<double>(std::max<std::int64_t>(1, batch.target_count()));
   const std::int64_t each = network.layout.count + 1;  // and the loss
-  workers.shards.assign(static_cast<std::size_t>(job.shards * each), 0.0f);
-  workers.activations.resize(static_cast<std::size_t>(std::max(1, workers.threads)));
+  workers.shards.assign(job.shards * each, 0.0f);
+  workers.activations.resize(std::max(1, workers.threads));
   for_each(job.shards, workers.threads, [&](std::int64_t shard, int thread) {
     const std::int64_t from = job.batch * shard / job.shards, to = job.batch * (shard + 1) / job.shards;
     const Batch part = part_of(batch, from, to - from);
-    Activations<float>& activations = workers.activations[static_cast<std::size_t>(thread)];
+    Activations<float>& activations = workers.activations[thread];
     float* const gradients = workers.shards.data() + shard * each;
     forward(network, position, part, activations);
     gradients[each - 1] = static_cast<float>(backward(network, position, part, 1 / targets, activations, gradients));
   });
 
-  workers.gradients.assign(static_cast<std::size_t>(each), 0.0f);
+  workers.gradients.assign(each, 0.0f);
   for (std::int64_t shard = 0; shard < job.shards; ++shard) {
     const float* const from = workers.shards.data() + shard * each;
-    for (std::int64_t i = 0; i < each; ++i) workers.gradients[static_cast<std::size_t>(i)] += from[i];
+    for (std::int64_t i = 0; i < each; ++i) workers.gradients[i] += from[i];
   }
   const double loss = static_cast<double>(workers.gradients.back()) / targets;
   if (!std::isfinite(loss)) raise(fmt::format("lab: {}: the loss of step {} is not finite", job.name, state.step));
   double squares = 0;
   for (std::int64_t i = 0; i + 1 < each; ++i) {
-    const auto value = static_cast<double>(workers.gradients[static_cast<std::size_t>(i)]);
+    const auto value = static_cast<double>(workers.gradients[i]);
     squares += value * value;
   }
   const double norm = std::sqrt(squares);

@@ -29,7 +29,7 @@ std::optional<TensorName> tensor_name_from(std::string_view text) {
   TensorName name;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), name.layer);
   if (error != std::errc() || name.layer < 0) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  text.remove_prefix(end - text.data());
   for (const bool is_key : {false, true}) {
     for (const bool is_after : {false, true}) {
       if (text != fmt::format(".{}.{}", is_key ? "k" : "q", is_after ? "after" : "before")) continue;

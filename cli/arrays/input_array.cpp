@@ -38,7 +38,7 @@ void read_bytes(const Descriptor& file, const std::string& path, std::int64_t of
     const ssize_t count = pread(file.number(), out.data(), out.size(), offset);
     if (count > 0) {
       offset += count;
-      out = out.subspan(static_cast<std::size_t>(count));
+      out = out.subspan(count);
     } else if (count == 0) {
       refuse(fmt::format("{}: byte {}: unexpected end; the file became shorter while it was read", path, offset));
     } else if (errno == EINTR) {
@@ -68,10 +68,10 @@ InputArray::InputArray(const std::string& text, const NpyOptions& options) : pat
 }
 
 void InputArray::open_npy(const NpyOptions& options) {
-  std::vector<std::byte> front(static_cast<std::size_t>(std::min(file_size_, kNpyHeadBytes)));
+  std::vector<std::byte> front(std::min(file_size_, kNpyHeadBytes));
   read_file(0, front);
   if (take_head(with_file_name(path_, [&] { return read_npy_head(front, file_size_, options); }))) return;
-  std::vector<std::byte> whole(static_cast<std::size_t>(file_size_));
+  std::vector<std::byte> whole(file_size_);
   read_file(0, whole);
   loaded_ = with_file_name(path_, [&] { return read_npy(whole, options).bytes; });
   is_loaded_ = true;
@@ -82,12 +82,12 @@ void InputArray::open_npz(const ArrayName& name, const NpyOptions& options) {
   std::vector<std::string_view> names;
   for (const NpzMember& member : members) names.push_back(member.name);
   member_ = members[choose_array(name, names)];
-  std::vector<std::byte> front(static_cast<std::size_t>(std::min(member_->bytes, kNpyHeadBytes)));
+  std::vector<std::byte> front(std::min(member_->bytes, kNpyHeadBytes));
   read_member(0, front);
   // from here on, offsets are within the member
   const std::string within = fmt::format("{}: member {}", name.path, dump_json(shortened(member_->name)));
   if (take_head(with_file_name(within, [&] { return read_npy_head(front, member_->bytes, options); }))) return;
-  std::vector<std::byte> whole(static_cast<std::size_t>(member_->bytes));
+  std::vector<std::byte> whole(member_->bytes);
   read_member(0, whole);
   loaded_ = with_file_name(within, [&] { return read_npy(whole, options).bytes; });
   is_loaded_ = true;
@@ -166,7 +166,7 @@ NpyArray load_array(const InputArray& input) {
   NpyArray array;
   array.type = input.type();
   array.shape = input.shape();
-  array.bytes.resize(static_cast<std::size_t>(count_of(input.shape()) * size_of(input.type())));
+  array.bytes.resize(count_of(input.shape()) * size_of(input.type()));
   input.read(0, array.bytes);
   return array;
 }

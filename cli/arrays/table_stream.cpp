@@ -21,7 +21,7 @@ TableSource source_of(const TableJob& job) {
     std::vector<std::int64_t> scratch;
   };
   table.make = [&job, kept = std::make_shared<Rows>()](std::int64_t, std::int64_t first, std::int64_t rows) {
-    kept->bytes.resize(static_cast<std::size_t>(rows * job.form.width * size_of(job.type)));
+    kept->bytes.resize(rows * job.form.width * size_of(job.type));
     tabulate({kept->bytes.data(), job.type, {rows, job.form.width}}, slice(job.positions, first, rows, kept->scratch),
              job.form);
     return static_cast<const std::byte*>(kept->bytes.data());

@@ -15,7 +15,7 @@ namespace {
 // Both ends of the rows that are shown. One row at a time: a row may have a million columns.
 std::vector<std::vector<double>> values_of(const TableJob& job, const Shown& rows) {
   std::vector<std::vector<double>> values;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(job.form.width * size_of(job.type)));
+  std::vector<std::byte> bytes(job.form.width * size_of(job.type));
   std::vector<std::int64_t> scratch;
   for (const std::int64_t row : rows.indices()) {
     stop_if_signalled();

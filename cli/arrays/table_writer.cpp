@@ -97,8 +97,7 @@ class TableWriter {
     const bool is_nested = table_.is_nested_in_json;
     for (std::int64_t plane = 0; plane < table_.planes; ++plane) {
       if (plane == 0 || !is_nested) {
-        text_ +=
-            fmt::format("{},\"{}\":[", plane > 0 ? "\n]" : "", table_.json_lists[static_cast<std::size_t>(plane)]);
+        text_ += fmt::format("{},\"{}\":[", plane > 0 ? "\n]" : "", table_.json_lists[plane]);
       }
       if (is_nested) text_ += plane > 0 ? ",\n[" : "\n[";
       for_each_block([&](std::int64_t first, std::int64_t rows) {

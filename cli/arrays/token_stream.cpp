@@ -52,7 +52,7 @@ void add_in_pieces(const InputArray& input, const Tokens& x, const Addition& for
   if (total == 0) return;
   const bool is_own = positions.count != x.sequence;
   const std::int64_t at_once = std::clamp(block_bytes() / x.row_bytes, std::int64_t{1}, total);
-  std::vector<std::byte> buffer(static_cast<std::size_t>(at_once * x.row_bytes));
+  std::vector<std::byte> buffer(at_once * x.row_bytes);
   std::vector<std::int64_t> scratch;
   Progress progress(static_cast<double>(total) * static_cast<double>(x.row_bytes), with_progress);
 
@@ -60,7 +60,7 @@ void add_in_pieces(const InputArray& input, const Tokens& x, const Addition& for
     stop_if_signalled();
     const Piece piece = piece_at(token, x, at_once);
     const std::int64_t tokens = piece.sequences * piece.tokens;
-    const std::span bytes(buffer.data(), static_cast<std::size_t>(tokens * x.row_bytes));
+    const std::span bytes(buffer.data(), tokens * x.row_bytes);
     input.read(token * x.width, bytes);
     const TensorView view(buffer.data(), input.type(), {piece.sequences, piece.tokens, x.width});
     const Positions here = is_own ? slice(positions, token, tokens, scratch)
@@ -78,7 +78,7 @@ void copy_in_pieces(const InputArray& input, const ByteSink& sink) {
   std::vector<std::byte> buffer;
   for (std::int64_t first = 0; first < count; first += kPieceElements) {
     stop_if_signalled();
-    buffer.resize(static_cast<std::size_t>(std::min(kPieceElements, count - first) * size_of(input.type())));
+    buffer.resize(std::min(kPieceElements, count - first) * size_of(input.type()));
     input.read(first, buffer);
     sink({reinterpret_cast<const char*>(buffer.data()), buffer.size()});
   }

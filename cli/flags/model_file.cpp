@@ -63,7 +63,7 @@ class MappedFile {
     }
     std::int64_t size = 0;
     const Descriptor file = open_regular(path, size);
-    size_ = static_cast<std::size_t>(size);
+    size_ = size;
     if (size_ == 0) return;
     data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.number(), 0);
     if (data_ == MAP_FAILED) fail_with_errno(path, errno);

@@ -141,7 +141,7 @@ PositionList file_from(const std::string& path, bool is_signed) {
   if (count_of(shape) == 0) refuse(fmt::format("{}: contains no positions", path));
   // more axes than any scheme has; the scheme itself reports how many it needs
   if (shape.rank == 2) list.axes = static_cast<int>(std::min<std::int64_t>(shape[0], 1 << 20));
-  list.ids.resize(static_cast<std::size_t>(count_of(shape)));
+  list.ids.resize(count_of(shape));
   input.read(0, std::as_writable_bytes(std::span(list.ids)));
   for (const std::int64_t id : list.ids) {
     if (id < (is_signed ? 1 - kPositionLimit : 0) || id >= kPositionLimit) refuse_position(path, std::to_string(id));
@@ -213,14 +213,14 @@ void try_largest(const Addition& form, const PositionList& list) {
   std::int64_t index = list.count - 1;
   // of the first axis: forms with several axes have no last position except that of all axes
   if (!list.ids.empty()) index = std::max_element(list.ids.begin(), list.ids.begin() + list.count) - list.ids.begin();
-  std::vector<float> row(static_cast<std::size_t>(form.width));
+  std::vector<float> row(form.width);
   std::vector<std::int64_t> scratch;
   tabulate(view(row.data(), {1, form.width}), slice(list, index, 1, scratch), form);
 }
 
 std::int64_t position_at(const PositionList& list, int axis, std::int64_t index) {
   if (list.ids.empty()) return list.first + index * list.step;
-  return list.ids[static_cast<std::size_t>(axis * list.count + index)];
+  return list.ids[axis * list.count + index];
 }
 
 std::string position_text(const PositionList& list, int axis, std::int64_t index) {
@@ -233,7 +233,7 @@ Positions slice(const PositionList& list, std::int64_t begin, std::int64_t count
                 std::vector<std::int64_t>& scratch) {
   if (list.ids.empty() && list.step == 1) return {.first = list.first + begin};
   if (!list.ids.empty() && list.axes == 1) {
-    return {.ids = std::span(list.ids).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count))};
+    return {.ids = std::span(list.ids).subspan(begin, count)};
   }
   scratch.clear();
   for (int axis = 0; axis < list.axes; ++axis) {

@@ -113,7 +113,7 @@ std::size_t choice_from(std::string_view text, std::string_view flag, std::span<
   if (found == names.end()) {
     refuse(fmt::format("{}: '{}' is not one of {}", flag, text, fmt::join(names, ", ")));
   }
-  return static_cast<std::size_t>(found - names.begin());
+  return found - names.begin();
 }
 
 // Reads a field that JSON can represent as JSON: the scheme with only this field.

@@ -199,8 +199,8 @@ void LabFolder::finish(const lab::State& state, const lab::Outcome& outcome, con
   write(name + "/eval.csv", eval_csv(outcome));
   const auto write_npy = [&](std::string_view what, const Extents& shape, const float* values) {
     write(fmt::format("{}/{}.npy", name, what),
-          npy_head(DataType::kF32, shape) + std::string(reinterpret_cast<const char*>(values),
-                                                        static_cast<std::size_t>(count_of(shape)) * sizeof(float)));
+          npy_head(DataType::kF32, shape) +
+              std::string(reinterpret_cast<const char*>(values), count_of(shape) * sizeof(float)));
   };
   for (const lab::Slice& slice : state.network.layout.slices) {
     if (slice.is_position) write_npy(slice.name, slice.shape, state.network.parameters.data() + slice.offset);

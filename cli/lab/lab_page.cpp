@@ -123,7 +123,7 @@ std::string results_table(const std::vector<LabRow>& rows, std::string_view task
         text += "<td></td>";
         continue;
       }
-      const auto i = static_cast<std::size_t>(found - row->sizes.begin());
+      const std::size_t i = found - row->sizes.begin();
       text += row->is_exact ? fmt::format("<td title=\"{:.0f} to {:.0f}\">{:.0f}</td>", 100 * row->least[i],
                                           100 * row->most[i], 100 * row->means[i])
                             : fmt::format("<td title=\"{:.2f} to {:.2f}\">{:.2f}</td>", row->least[i], row->most[i],

@@ -50,7 +50,7 @@ std::string card_side(const Card* card, Side side, std::size_t number, std::size
 }  // namespace
 
 std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck, int per_page, const Paper& paper) {
-  const auto size = static_cast<std::size_t>(per_page);
+  const std::size_t size = per_page;
   const std::size_t columns = per_page == 1 ? 1 : 2;
   std::string sheets;
   const auto sheet = [&](std::size_t first, Side side) {

@@ -205,7 +205,7 @@ std::vector<PracticeItem> practice_plan(const PracticeWish& wish, const Practice
     if (std::holds_alternative<ExerciseKind>(candidate.what)) endless.push_back(candidate.id);
   }
   std::vector<std::string> order = in_order_of_need(progress, ids, wish.day);
-  const auto wanted = static_cast<std::size_t>(wish.count);
+  const std::size_t wanted = wish.count;
   endless = in_order_of_need(progress, endless, wish.day, true);
   while (order.size() < wanted && !endless.empty()) order.insert(order.end(), endless.begin(), endless.end());
   if (order.size() > wanted) order.resize(wanted);

@@ -97,7 +97,7 @@ class Session {
     std::string out;
     // Bold text takes no columns, so it is applied after wrapping.
     for (const std::string& line : wrap(as_terminal_text(text, false), columns() - indent)) {
-      out += std::string(static_cast<std::size_t>(indent), ' ') + line + "\n";
+      out += std::string(indent, ' ') + line + "\n";
     }
     print(out);
   }
@@ -171,7 +171,7 @@ class Session {
         say(fmt::format("Type a number from 1 to {}, or ?, s, q.", order.size()));
         continue;
       }
-      const AnswerChoice& chosen = question.choices[order[static_cast<std::size_t>(typed[0] - '1')]];
+      const AnswerChoice& chosen = question.choices[order[typed[0] - '1']];
       if (chosen.right) {
         strongly("Right.");
         say(question.answer);

@@ -45,7 +45,7 @@ std::string_view sign_of(BoundSense comparison) {
 
 std::string shift_text(const ShiftMap& map) {
   std::string text;
-  const auto width = static_cast<std::size_t>(map.width);
+  const std::size_t width = map.width;
   for (std::size_t row = 0; row < width; ++row) {
     text += "   ";
     for (std::size_t column = 0; column < width; ++column) {
@@ -128,8 +128,8 @@ std::string properties_table(const std::vector<Proven>& proven, int columns, boo
   int label_columns = 0;
   for (const Proven& one : proven) label_columns = std::max(label_columns, columns_of(proven_label(one)));
   const auto cards = property_cards();
-  const auto place = static_cast<std::size_t>(kPlaceColumns);
-  const auto room = static_cast<std::size_t>(std::max(columns - label_columns, kPlaceColumns));
+  const std::size_t place = kPlaceColumns;
+  const std::size_t room = std::max(columns - label_columns, kPlaceColumns);
   // Blocks of equal size look better than full ones and a remainder.
   const std::size_t blocks = (cards.size() + room / place - 1) / (room / place);
   const std::size_t in_block = (cards.size() + blocks - 1) / blocks;
@@ -146,8 +146,7 @@ std::string properties_table(const std::vector<Proven>& proven, int columns, boo
         const Finding& finding = one.findings[i];
         const std::string cell = finding_cell(finding);
         line += " " + in_its_colour(cell, finding, colour);
-        if (i + 1 < end)
-          line += std::string(static_cast<std::size_t>(std::max(kCellColumns - columns_of(cell), 0)), ' ');
+        if (i + 1 < end) line += std::string(std::max(kCellColumns - columns_of(cell), 0), ' ');
       }
       text += line + "\n";
     }
@@ -162,7 +161,7 @@ std::string properties_legend(int columns, bool colour) {
     std::string first = fmt::format("  {}  ", bold(pad_right(card.heading, kCellColumns), colour));
     for (const std::string& line : wrap(fmt::format("{}; {}", card.statement, card.measured), columns - indent)) {
       text += first + line + "\n";
-      first = std::string(static_cast<std::size_t>(indent), ' ');
+      first = std::string(indent, ' ');
     }
   }
   return text;

@@ -28,7 +28,7 @@ double seconds_of_job(const std::function<void()>& job) {
 
 // On as many threads as the table. The bytes are not 0, for which some processors have an instruction of their own.
 void store_plainly(std::vector<float>& memory, int thread_count) {
-  const std::size_t count = memory.size(), share = count / static_cast<std::size_t>(thread_count);
+  const std::size_t count = memory.size(), share = count / thread_count;
   std::vector<std::jthread> others;
   for (std::size_t begin = share; begin + share <= count; begin += share) {
     others.emplace_back([=, &memory] { std::memset(memory.data() + begin, 1, share * sizeof(float)); });
@@ -44,8 +44,7 @@ double median_of_three(std::array<double, 3> values) {
 }  // namespace
 
 ReportSection speed_section() {
-  std::vector<float> memory(
-      static_cast<std::size_t>(count_of(kShownTable)));  // touched here, so no page is new below
+  std::vector<float> memory(count_of(kShownTable));  // touched here, so no page is new below
   const Addition form = prepare(Sinusoidal{.width = kShownTable.back(0)});
   std::array<double, 3> table{}, stores{};
   for (std::size_t i = 0; i < table.size(); ++i) {  // alternating, so that both meet the same noise

@@ -21,7 +21,7 @@ int nearest_of_256(Rgb colour) {
   const auto level = [](int part) {
     int best = 0;
     for (int i = 1; i < 6; ++i) {
-      const auto off = [&](int n) { return std::abs(kLevels[static_cast<std::size_t>(n)] - part); };
+      const auto off = [&](int n) { return std::abs(kLevels[n] - part); };
       if (off(i) < off(best)) best = i;
     }
     return best;
@@ -31,7 +31,7 @@ int nearest_of_256(Rgb colour) {
   const auto off_by = [&](int red, int green, int blue) {
     return square(red - colour.red) + square(green - colour.green) + square(blue - colour.blue);
   };
-  const auto of = [](int n) { return kLevels[static_cast<std::size_t>(n)]; };
+  const auto of = [](int n) { return kLevels[n]; };
   const int grey = std::clamp((colour.red + colour.green + colour.blue) / 3 - 3, 0, 235) / 10;
   const int shade = 8 + 10 * grey;
   if (off_by(shade, shade, shade) < off_by(of(r), of(g), of(b))) return 232 + grey;
@@ -61,15 +61,14 @@ Canvas::Canvas(int columns, int rows)
 
 Canvas::Cell* Canvas::at(int column, int row) {
   if (column < 0 || row < 0 || column >= columns_ || row >= rows_) return nullptr;
-  return &cells_[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) +
-                 static_cast<std::size_t>(column)];
+  return &cells_[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + column];
 }
 
 void Canvas::dot(int x, int y, Rgb colour) {
   if (x < 0 || y < 0) return;
   Cell* const cell = at(x / 2, y / 4);
   if (cell == nullptr) return;
-  cell->dots |= kDotBits[static_cast<std::size_t>(y % 4)][static_cast<std::size_t>(x % 2)];
+  cell->dots |= kDotBits[y % 4][x % 2];
   if (cell->character.empty() || cell->is_shade) cell->colour = colour;
 }
 

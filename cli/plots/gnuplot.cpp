@@ -130,7 +130,7 @@ void take(Descriptor& end, std::string& text, std::size_t most) {
 
 void give(Descriptor& end, std::string_view& rest) {
   const ssize_t count = write(end.number(), rest.data(), rest.size());
-  if (count > 0) rest.remove_prefix(static_cast<std::size_t>(count));
+  if (count > 0) rest.remove_prefix(count);
   // gnuplot has exited; its messages say why.
   const bool broken = count < 0 && errno != EINTR && errno != EAGAIN;
   if (rest.empty() || broken) end = Descriptor();

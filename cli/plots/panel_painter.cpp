@@ -157,7 +157,7 @@ class PanelPainter {
     if (!std::isfinite(value)) return kNoValue;
     const double share = (value - map.least) / (map.most - map.least);
     const auto level = static_cast<int>(share * static_cast<double>(kShades.size()));
-    return kShades[static_cast<std::size_t>(std::clamp(level, 0, static_cast<int>(kShades.size()) - 1))];
+    return kShades[std::clamp(level, 0, static_cast<int>(kShades.size()) - 1)];
   }
 
   void paint_heat_map(const HeatMap& map) {
@@ -243,7 +243,7 @@ class PanelPainter {
     for (const EndLabel& label : labels) {
       const int row = area_.bottom() - 1 - static_cast<int>(std::lround(label.height));
       const auto index = std::find(names.begin(), names.end(), label.name) - names.begin();
-      const std::string mark = colour_ ? "━" : letter(static_cast<std::size_t>(index));
+      const std::string mark = colour_ ? "━" : letter(index);
       const bool is_alone = names.size() == 1;
       if (!is_alone) canvas_.write(area_.right() + 1, row, mark, terminal_colour(label.style));
       canvas_.write(area_.right() + (is_alone ? 1 : 3), row, label.name, std::nullopt);
@@ -251,7 +251,7 @@ class PanelPainter {
     if (colour_ || names.size() < 2) return;
     for (const Series& series : panel_.series) {
       if (series.name.empty() || series.x.empty()) continue;
-      const auto index = static_cast<std::size_t>(std::find(names.begin(), names.end(), series.name) - names.begin());
+      const std::size_t index = std::find(names.begin(), names.end(), series.name) - names.begin();
       const double share = (static_cast<double>(index) + 0.5) / static_cast<double>(names.size());
       const auto point = static_cast<std::size_t>(share * static_cast<double>(series.x.size() - 1));
       if (!std::isfinite(series.y[point])) continue;

@@ -16,7 +16,7 @@ constexpr int kMostTicks = 100;
 std::string superscript(int number) {
   static constexpr std::array<std::string_view, 10> kDigits = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
   std::string text = number < 0 ? "⁻" : "";
-  for (const char digit : fmt::format("{}", std::abs(number))) text += kDigits[static_cast<std::size_t>(digit - '0')];
+  for (const char digit : fmt::format("{}", std::abs(number))) text += kDigits[digit - '0'];
   return text;
 }
 

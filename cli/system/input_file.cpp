@@ -29,7 +29,7 @@ Descriptor standard_input_as_file() {
     const ssize_t count = read(STDIN_FILENO, piece.data(), piece.size());
     if (count == 0) return file;
     if (count > 0) {
-      write_all(file.number(), std::string_view(piece.data(), static_cast<std::size_t>(count)), "standard input");
+      write_all(file.number(), std::string_view(piece.data(), count), "standard input");
     } else if (errno == EINTR) {
       stop_if_signalled();
     } else {
@@ -56,14 +56,14 @@ Descriptor open_regular(const std::string& path, std::int64_t& size) {
 }
 
 std::string read_up_to(const Descriptor& file, std::int64_t count, const std::string& path) {
-  std::string bytes(static_cast<std::size_t>(count), '\0');
+  std::string bytes(count, '\0');
   std::size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t got = ::read(file.number(), bytes.data() + done, bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_with_errno(path, errno);
     if (got == 0) break;
-    done += static_cast<std::size_t>(got);
+    done += got;
   }
   bytes.resize(done);
   return bytes;

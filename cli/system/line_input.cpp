@@ -25,7 +25,7 @@ bool LineInput::fill() {
     while (poll(&waiting, 1, kMillisecondsBetweenLooks) <= 0) stop_if_signalled();
     const ssize_t count = read(STDIN_FILENO, bytes.data(), bytes.size());
     if (count > 0) {
-      buffer_.append(bytes.data(), static_cast<std::size_t>(count));
+      buffer_.append(bytes.data(), count);
       return true;
     }
     if (count == 0) return false;

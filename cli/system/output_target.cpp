@@ -28,7 +28,7 @@ std::string follow_links(std::string path, const std::string& shown) {
     std::array<char, PATH_MAX> text{};
     const ssize_t length = readlink(path.c_str(), text.data(), text.size());
     if (length < 0) return path;  // no link: what happens next says whether it is good
-    const std::string next(text.data(), static_cast<std::size_t>(length));
+    const std::string next(text.data(), length);
     path = next.starts_with('/') ? next : fmt::format("{}/{}", split_path(path).first, next);
   }
   fail_with_errno(shown, ELOOP);

@@ -36,7 +36,7 @@ void write_all(int descriptor, std::string_view bytes, std::string_view name) {
   while (!bytes.empty()) {
     const ssize_t written = write(descriptor, bytes.data(), bytes.size());
     if (written >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
+      bytes.remove_prefix(written);
       // a signal during a write shows only as a short write
       if (!bytes.empty()) stop_if_signalled();
       continue;

@@ -37,7 +37,7 @@ constexpr int kFewestColumns = 40;
 
 Colour chosen_colour = Colour::kAuto;
 
-std::string spaces(int count) { return std::string(static_cast<std::size_t>(std::max(count, 0)), ' '); }
+std::string spaces(int count) { return std::string(std::max(count, 0), ' '); }
 
 std::string styled(std::string_view text, const char* code, bool colour) {
   if (!colour) return std::string(text);

@@ -137,7 +137,7 @@ Heads heads_of(const InputArray& input, const std::string& axes) {
   }
   Heads x;
   for (int axis = 0; axis < shape.rank; ++axis) {
-    const char letter = letters[static_cast<std::size_t>(axis)];
+    const char letter = letters[axis];
     (letter == 'b' ? x.batch : letter == 'h' ? x.heads : letter == 's' ? x.sequence : x.features) = shape[axis];
   }
   x.is_inside = letters.find("hs") == std::string::npos;
@@ -184,7 +184,7 @@ void rotate_in_pieces(const InputArray& input, const Heads& x, const Rotation& f
     by_head.push_back(head_of(form, head));
   }
   const std::int64_t at_once = std::clamp(block_bytes() / row_bytes, std::int64_t{1}, total);
-  std::vector<std::byte> buffer(static_cast<std::size_t>(at_once * row_bytes));
+  std::vector<std::byte> buffer(at_once * row_bytes);
   std::vector<std::int64_t> scratch;
   Progress progress(static_cast<double>(total) * static_cast<double>(row_bytes), with_progress);
 
@@ -193,9 +193,9 @@ void rotate_in_pieces(const InputArray& input, const Heads& x, const Rotation& f
     Piece piece = piece_at(token, x, at_once, has_own);
     if (!by_head.empty()) piece.sequences = 1;
     const std::int64_t tokens = piece.sequences * piece.tokens;
-    const std::span bytes(buffer.data(), static_cast<std::size_t>(tokens * row_bytes));
+    const std::span bytes(buffer.data(), tokens * row_bytes);
     input.read(token * layout.row, bytes);
-    const Rotation& own = by_head.empty() ? form : by_head[static_cast<std::size_t>(piece.sequence % x.heads)];
+    const Rotation& own = by_head.empty() ? form : by_head[piece.sequence % x.heads];
     rotate(view_of(buffer, input.type(), piece, x), positions_at(piece, x, positions, has_own, scratch), own);
     sink({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     progress.advance(static_cast<double>(bytes.size()));

@@ -125,7 +125,7 @@ NpyArray array_of(DataType type, const Extents& shape) {
   NpyArray array;
   array.type = type;
   array.shape = shape;
-  array.bytes.resize(static_cast<std::size_t>(count_of(shape) * size_of(type)));
+  array.bytes.resize(count_of(shape) * size_of(type));
   return array;
 }
 

@@ -145,7 +145,7 @@ std::vector<std::int64_t> missing_layers(const Model& model, const std::string& 
 std::string paragraph(const std::string& text, int indent = 0) {
   std::string result;
   for (const std::string& line : wrap(text, std::min(output_columns(), 100) - indent)) {
-    result += std::string(static_cast<std::size_t>(indent), ' ') + line + "\n";
+    result += std::string(indent, ' ') + line + "\n";
   }
   return result;
 }

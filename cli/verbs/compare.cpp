@@ -67,7 +67,7 @@ void add_engines(std::string& text, const EngineTopic& topic, int columns, bool 
         row(one.engine, number(one.angle, has_waves), number(one.wave, has_waves), number(one.score, one.is_able));
     for (const std::string& line : wrap(one.what, columns - indent)) {
       text += left + line + "\n";
-      left = std::string(static_cast<std::size_t>(indent), ' ');
+      left = std::string(indent, ' ');
     }
     std::string read = one.version.empty() ? ""
                        : one.date.empty()  ? fmt::format("{}: ", one.version)

@@ -71,12 +71,12 @@ Rows rows_of(const ConvertFlags& flags, const Extents& shape) {
 
 std::vector<std::byte> permuted(const NpyArray& in, const Rows& rows) {
   std::vector<std::byte> out(in.bytes.size());
-  const auto row_bytes = static_cast<std::size_t>(rows.columns * size_of(in.type));
+  const std::size_t row_bytes = rows.columns * size_of(in.type);
   if (row_bytes == 0) return out;
   for (std::int64_t head = 0; head < rows.heads; ++head) {
     for (std::int64_t row = 0; row < rows.features; ++row) {
-      const auto to = static_cast<std::size_t>(head * rows.features + row) * row_bytes;
-      const auto from = static_cast<std::size_t>(head * rows.features + rows.source(row)) * row_bytes;
+      const std::size_t to = (head * rows.features + row) * row_bytes;
+      const std::size_t from = (head * rows.features + rows.source(row)) * row_bytes;
       std::memcpy(out.data() + to, in.bytes.data() + from, row_bytes);
     }
   }
@@ -86,11 +86,11 @@ std::vector<std::byte> permuted(const NpyArray& in, const Rows& rows) {
 // The output of the projection for an input: [heads, 1, features].
 std::vector<double> projected(const std::byte* weights, DataType type, const Rows& rows,
                               const std::vector<double>& x) {
-  std::vector<double> out(static_cast<std::size_t>(rows.heads * rows.features));
+  std::vector<double> out(rows.heads * rows.features);
   for (std::size_t row = 0; row < out.size(); ++row) {
     for (std::int64_t column = 0; column < rows.columns; ++column) {
       const auto index = static_cast<std::int64_t>(row) * rows.columns + column;
-      out[row] += element_at(weights, type, index) * x[static_cast<std::size_t>(column)];
+      out[row] += element_at(weights, type, index) * x[column];
     }
   }
   return out;
@@ -104,7 +104,7 @@ struct Scores {
 // Scores of a query at position 1000 and a key at 7, for each head, both from these weights.
 Scores scores_of(const std::byte* weights, DataType type, const Rows& rows, PairLayout layout) {
   Random random(1);
-  std::vector<double> x(static_cast<std::size_t>(rows.columns)), y(x.size());
+  std::vector<double> x(rows.columns), y(x.size());
   for (double& value : x) value = random.uniform();
   for (double& value : y) value = random.uniform();
   std::vector<double> q = projected(weights, type, rows, x), k = projected(weights, type, rows, y);
@@ -116,7 +116,7 @@ Scores scores_of(const std::byte* weights, DataType type, const Rows& rows, Pair
   for (std::int64_t head = 0; head < rows.heads; ++head) {
     double sum = 0, size = 0;
     for (std::int64_t i = 0; i < rows.features; ++i) {
-      const auto at = static_cast<std::size_t>(head * rows.features + i);
+      const std::size_t at = head * rows.features + i;
       sum += q[at] * k[at];
       size += std::fabs(q[at] * k[at]);
     }

@@ -26,7 +26,7 @@ namespace {
 // 131072 as 131,072: lengths here are read more often than typed.
 std::string grouped(std::int64_t value) {
   std::string text = std::to_string(value);
-  for (std::ptrdiff_t at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
+  for (std::ptrdiff_t at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(at, ",");
   return text;
 }
 

@@ -64,7 +64,7 @@ class Page {
     std::string left(first);
     for (const std::string& line : wrap(words, columns_ - columns_of(first))) {
       text_ += left + line + "\n";
-      left = std::string(static_cast<std::size_t>(columns_of(first)), ' ');
+      left = std::string(columns_of(first), ' ');
     }
   }
   std::string take() { return std::move(text_); }

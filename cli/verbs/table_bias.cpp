@@ -32,7 +32,7 @@ class BlockMaker {
   explicit BlockMaker(const BiasTableJob& job) : job_(job), keys_(slice(job.keys, 0, job.keys.count, key_ids_)) {}
 
   std::vector<std::byte> make(const Bias& head, std::int64_t first, std::int64_t queries) const {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(queries * job_.keys.count * size_of(job_.type)));
+    std::vector<std::byte> bytes(queries * job_.keys.count * size_of(job_.type));
     std::vector<std::int64_t> scratch;
     bias({bytes.data(), job_.type, {1, queries, job_.keys.count}}, slice(job_.queries, first, queries, scratch),
          keys_, head);

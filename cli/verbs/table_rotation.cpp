@@ -24,12 +24,12 @@ class RotationRows {
     if (first != first_ || rows != rows_) {
       first_ = first;
       rows_ = rows;
-      for (auto& bytes : bytes_) bytes.resize(static_cast<std::size_t>(rows * job_.pairs() * size_of(job_.type)));
+      for (auto& bytes : bytes_) bytes.resize(rows * job_.pairs() * size_of(job_.type));
       const Extents shape = {rows, job_.pairs()};
       tabulate({bytes_[0].data(), job_.type, shape}, {bytes_[1].data(), job_.type, shape},
                slice(job_.positions, first, rows, scratch_), job_.form);
     }
-    return bytes_[static_cast<std::size_t>(half)].data();
+    return bytes_[half].data();
   }
 
  private:
@@ -99,7 +99,7 @@ void try_ends(const Rotation& form, const PositionList& list) {
     largest = high - list.ids.begin();
   }
   const Rotation one = head_of(form, 0);
-  std::vector<float> row(static_cast<std::size_t>(2 * pairs_of(one)));
+  std::vector<float> row(2 * pairs_of(one));
   std::vector<std::int64_t> scratch;
   for (const std::int64_t index : {smallest, largest}) {
     tabulate(view(row.data(), {1, pairs_of(one)}), view(row.data() + pairs_of(one), {1, pairs_of(one)}),

@@ -30,7 +30,7 @@ struct Halves {
 Halves halves_of(const RotationTableJob& job, const Shown& rows, int digits) {
   const std::int64_t pairs = job.pairs();
   std::array<std::vector<std::byte>, 2> bytes;
-  for (auto& half : bytes) half.resize(static_cast<std::size_t>(pairs * size_of(job.type)));
+  for (auto& half : bytes) half.resize(pairs * size_of(job.type));
   std::vector<std::int64_t> scratch;
   Halves halves;
   for (const std::int64_t row : rows.indices()) {

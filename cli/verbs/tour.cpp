@@ -54,7 +54,7 @@ std::vector<StoryStep> steps_of(const Story& story, std::size_t from, std::size_
 std::vector<std::string> shown_row(std::string label, const StoryMatrix& matrix, std::string_view row) {
   const auto found = std::find(matrix.rows.begin(), matrix.rows.end(), row);
   if (found == matrix.rows.end()) raise(fmt::format("tour: {} has no row {}", matrix.name, row));
-  const auto index = static_cast<std::size_t>(found - matrix.rows.begin());
+  const std::size_t index = found - matrix.rows.begin();
   std::vector<std::string> cells = {std::move(label)};
   for (std::size_t i = 0; i < matrix.columns.size(); ++i) {
     cells.push_back(shown_number(matrix.at(index, i), matrix.digits));
@@ -198,8 +198,7 @@ bool is_own_page(const std::string& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::array<char, 1024> bytes{};
   const ssize_t count = file.is_open() ? read(file.number(), bytes.data(), bytes.size()) : 0;
-  return count > 0 &&
-         std::string_view(bytes.data(), static_cast<std::size_t>(count)).find(kReportMark) != std::string_view::npos;
+  return count > 0 && std::string_view(bytes.data(), count).find(kReportMark) != std::string_view::npos;
 }
 
 // The folder of the page. If it was created here and no page is written, it is removed again.

@@ -85,7 +85,7 @@ template <class Visit> void for_each(const TensorView& view, std::int64_t size, 
 
 template <class T> std::vector<std::int64_t> converted(const TensorView& view) {
   std::vector<std::int64_t> values;
-  values.reserve(static_cast<std::size_t>(count_of(view.shape)));
+  values.reserve(count_of(view.shape));
   for_each(view, sizeof(T), [&](const char* address) {
     T value;
     std::memcpy(&value, address, sizeof(T));

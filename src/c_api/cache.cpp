@@ -19,7 +19,7 @@ struct HeldSlots {
     const TensorView view = integers_view(*slots, verb, what);
     if (view.device != Device::kHost && slots->dtype.bits == 32 && is_dense(view)) {
       const auto* const narrow = static_cast<const std::int32_t*>(view.data);
-      value = {std::span(narrow, static_cast<std::size_t>(count_of(view.shape))), view.device};
+      value = {std::span(narrow, count_of(view.shape)), view.device};
       return;
     }
     wide = Integers(slots, verb, what);

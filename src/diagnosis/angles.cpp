@@ -73,9 +73,9 @@ void tabulate_as(AngleKind kind, const Rotation& form, std::span<const std::int6
                     {.ids = ids, .axes = form.position_axes}, form);
   }
   for (std::size_t at = 0; at < cosines.size(); ++at) {
-    const std::size_t pair = at % static_cast<std::size_t>(pairs), token = at / static_cast<std::size_t>(pairs);
+    const std::size_t pair = at % pairs, token = at / pairs;
     const std::size_t axis = axis_of(form, pair);
-    const auto position = static_cast<double>(ids[axis * static_cast<std::size_t>(tokens) + token]);
+    const auto position = static_cast<double>(ids[axis * tokens + token]);
     const double angle =
         narrowed(position * static_cast<double>(pair_waves_of(form).float32_angles.factors[pair]), product);
     cosines[at] = form.magnitude * std::cos(angle);

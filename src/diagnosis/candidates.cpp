@@ -248,7 +248,7 @@ std::vector<std::complex<double>> rotations_of(const Trial& trial, const Samples
   const Growth growth = std::exchange(std::get<PairWaves>(form.source).growth, {});
   std::vector<std::int64_t> ids, signs;
   for (int axis = 0; axis < form.position_axes; ++axis) {
-    for (const std::int64_t position : samples.axes[static_cast<std::size_t>(axis)].positions) {
+    for (const std::int64_t position : samples.axes[axis].positions) {
       const std::int64_t id = rounded_position(trial.numerics, position + trial.first);
       // a negative position rotates in the opposite direction
       signs.push_back(id < 0 ? -1 : 1);
@@ -256,13 +256,13 @@ std::vector<std::complex<double>> rotations_of(const Trial& trial, const Samples
     }
   }
   const std::int64_t pairs = pairs_of(form), tokens = samples.sequence;
-  std::vector<double> cosines(static_cast<std::size_t>(tokens * pairs)), sines(cosines.size());
+  std::vector<double> cosines(tokens * pairs), sines(cosines.size());
   tabulate_as(trial.numerics, form, ids, cosines, sines);
   std::vector<std::complex<double>> result(cosines.size());
   for (std::size_t at = 0; at < result.size(); ++at) {
-    const std::size_t pair = at % static_cast<std::size_t>(pairs), token = at / static_cast<std::size_t>(pairs);
+    const std::size_t pair = at % pairs, token = at / pairs;
     const std::size_t axis = axis_of(form, pair);
-    const std::size_t id = axis * static_cast<std::size_t>(tokens) + token;
+    const std::size_t id = axis * tokens + token;
     const std::complex<double> once(cosines[at], static_cast<double>(signs[id]) * sines[at]);
     result[at] = trial.times == 2 ? once * once : once;
     // swapping sine and cosine gives i·e^(−iφ): rotated in the opposite direction, plus a quarter turn
@@ -305,13 +305,13 @@ Score score(const Structure& structure, const Samples& samples, const Trial& tri
                                      samples.before[samples.at(head, token, place.read_b)]);
         const std::complex<double> b(samples.after[samples.at(head, token, place.write_a)],
                                      samples.after[samples.at(head, token, place.write_b)]);
-        const std::complex<double> turn = turns[static_cast<std::size_t>(token) * pairs + i] * result.magnitude;
+        const std::complex<double> turn = turns[token * pairs + i] * result.magnitude;
         const double real = b.real() - (turn.real() * a.real() - turn.imag() * a.imag());
         const double imaginary = b.imag() - (turn.real() * a.imag() + turn.imag() * a.real());
         result.unexplained += real * real + imaginary * imaginary;
         if (structure.still[i]) {
           // without the magnitude, which is only measured
-          const std::complex<double> move = b * turns[static_cast<std::size_t>(token) * pairs + i] - b;
+          const std::complex<double> move = b * turns[token * pairs + i] - b;
           result.missed += chance_of_change(b.real(), move.real(), samples.rounding);
           result.missed += chance_of_change(b.imag(), move.imag(), samples.rounding);
         }

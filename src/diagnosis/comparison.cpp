@@ -67,7 +67,7 @@ Expected Comparison::shifted_to_queries(const Expected& expected) const {
     double sum = 0, count = 0, bias_sum = 0;
     const auto each = [&](const auto& act) {
       for (std::int64_t key = 0; key < keys; ++key) {
-        const auto i = static_cast<std::size_t>(row * keys + key);
+        const std::size_t i = row * keys + key;
         const Extents index = index_of(static_cast<std::int64_t>(i), after_.shape);
         const double got = element(after_, offset_of(index, after_.strides));
         if (!is_skipped(index, expected.before[i], got)) act(i, got);
@@ -115,7 +115,7 @@ double Comparison::room_of(const Expected& expected, std::size_t i) const {
 
 // A key after its query, on the only axis that biases with a mask have.
 bool Comparison::is_ahead(const Extents& index) const {
-  const auto query = static_cast<std::size_t>(index.back(1)), key = static_cast<std::size_t>(index.back(0));
+  const std::size_t query = index.back(1), key = index.back(0);
   return options_.axes == 1 && positions_.keys[key] > positions_.tokens[query];
 }
 

@@ -14,7 +14,7 @@ namespace posenc::diagnosis {
 namespace {
 
 std::vector<std::int64_t> counted(std::int64_t first, std::int64_t count, int axes) {
-  std::vector<std::int64_t> ids(static_cast<std::size_t>(count * axes));
+  std::vector<std::int64_t> ids(count * axes);
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = first + static_cast<std::int64_t>(i) % count;
   return ids;
 }
@@ -110,8 +110,7 @@ Expected expected_of(const Form& form, ConstTensorView before, const CheckPositi
   for (std::int64_t row = 0; row < count / features; ++row) {
     for (std::int64_t pair = 0; pair < pairs_of(*rotation); ++pair) {
       const Features two = features_of(*rotation, pair, features);
-      const auto a = static_cast<std::size_t>(row * features + two.a),
-                 b = static_cast<std::size_t>(row * features + two.b);
+      const std::size_t a = row * features + two.a, b = row * features + two.b;
       expected.scale[a] = expected.scale[b] = std::hypot(expected.values[a], expected.values[b]);
     }
   }
@@ -124,14 +123,13 @@ void allow_float32_angles(const Rotation& form, const Extents& shape, const Chec
   const std::int64_t features = shape.back(0), tokens = shape.back(1);
   for (std::int64_t row = 0; row < std::ssize(expected.values) / features; ++row) {
     for (std::int64_t pair = 0; pair < pairs_of(form); ++pair) {
-      const std::size_t axis = axis_of(form, static_cast<std::size_t>(pair));
-      const std::int64_t position =
-          positions.tokens[axis * static_cast<std::size_t>(tokens) + static_cast<std::size_t>(row % tokens)];
-      const double angle = std::fabs(radians_of(form.frequencies[static_cast<std::size_t>(pair)])) * kAngleLeeway *
-                           std::fabs(static_cast<double>(position));
+      const std::size_t axis = axis_of(form, pair);
+      const std::int64_t position = positions.tokens[axis * tokens + row % tokens];
+      const double angle =
+          std::fabs(radians_of(form.frequencies[pair])) * kAngleLeeway * std::fabs(static_cast<double>(position));
       const Features two = features_of(form, pair, features);
       for (const std::int64_t feature : {two.a, two.b}) {
-        const auto at = static_cast<std::size_t>(row * features + feature);
+        const std::size_t at = row * features + feature;
         expected.leeway[at] = angle * expected.scale[at];
       }
     }

@@ -61,7 +61,7 @@ Piece selected(const Piece& whole, const std::vector<std::int64_t>& outers, cons
   std::vector<std::int64_t> ids;
   for (int axis = 0; axis < whole.probe.where.axes; ++axis) {
     for (const std::int64_t token : tokens) {
-      ids.push_back(whole.probe.where.positions.tokens[static_cast<std::size_t>(axis * all + token)]);
+      ids.push_back(whole.probe.where.positions.tokens[axis * all + token]);
     }
   }
   part.probe.where.positions.tokens = std::move(ids);
@@ -213,10 +213,10 @@ class Explanation {
     const auto holds = [&](std::int64_t to, std::int64_t of) {
       for (std::int64_t i = 0; i < batches * size; ++i) {
         const std::int64_t first = i / size * whole + i % size;
-        const auto at = static_cast<std::size_t>(first + of * size);
+        const std::size_t at = first + of * size;
         const double leeway = from_.expected.leeway.empty() ? 0 : 1.5 * from_.expected.leeway[at];
         const double room = from_.tolerance * from_.expected.scale[at] + from_.floor + leeway;
-        const double got = whole_.after[static_cast<std::size_t>(first + to * size)];
+        const double got = whole_.after[first + to * size];
         if (!(std::fabs(got - from_.expected.values[at]) <= room)) return false;
       }
       return true;
@@ -240,7 +240,7 @@ class Explanation {
   bool is_in_heads(bool needs_match) {
     const HeadParts parts = head_parts(from_.misses, from_.two.before.shape);
     if (parts.outers.empty()) return false;
-    std::vector<std::int64_t> tokens(static_cast<std::size_t>(from_.two.before.shape.back(1)));
+    std::vector<std::int64_t> tokens(from_.two.before.shape.back(1));
     std::iota(tokens.begin(), tokens.end(), 0);
     const Piece part = selected(whole_, parts.outers, tokens);
     const std::vector<Match> matches = matches_in(part);
@@ -256,7 +256,7 @@ class Explanation {
     const TokenParts parts = token_parts(from_.misses, from_.two.before.shape);
     if (parts.tokens.empty()) return false;
     const Extents& shape = from_.two.before.shape;
-    std::vector<std::int64_t> outers(static_cast<std::size_t>(count_of(shape) / (shape.back(0) * shape.back(1))));
+    std::vector<std::int64_t> outers(count_of(shape) / (shape.back(0) * shape.back(1)));
     std::iota(outers.begin(), outers.end(), 0);
     const Piece part = selected(whole_, outers, parts.tokens);
     const std::vector<Match> matches = matches_in(part);

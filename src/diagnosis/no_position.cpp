@@ -22,7 +22,7 @@ double room_of(const Samples& samples) { return 9 * samples.rounding * samples.r
 
 // y = w·z + b, with w and b per feature: what it leaves unexplained.
 double affine_residual(const std::vector<double>& z, const Samples& samples) {
-  const auto width = static_cast<std::size_t>(samples.features);
+  const std::size_t width = samples.features;
   double left = 0;
   for (std::size_t feature = 0; feature < width; ++feature) {
     double mean_z = 0, mean_y = 0, zz = 0, zy = 0;
@@ -61,7 +61,7 @@ std::optional<std::string> scaled(const Samples& samples) {
 
 std::optional<std::string> shifted_or_weighted(const Samples& samples) {
   if (vectors_of(samples) < kFewestVectors) return std::nullopt;
-  const auto width = static_cast<std::size_t>(samples.features);
+  const std::size_t width = samples.features;
   std::vector<double> mean(width);
   for (std::size_t i = 0; i < samples.after.size(); ++i) {
     mean[i % width] += (samples.after[i] - samples.before[i]) / static_cast<double>(vectors_of(samples));
@@ -152,7 +152,7 @@ std::optional<std::string> dropped(const Samples& samples) {
 }
 
 std::optional<std::string> permuted(const Samples& samples) {
-  const auto width = static_cast<std::size_t>(samples.features);
+  const std::size_t width = samples.features;
   const double room = 4 * samples.rounding / kRoundingShare;
   bool has_sign = false;
   std::vector<bool> is_taken(width);
@@ -180,7 +180,7 @@ std::optional<std::string> permuted(const Samples& samples) {
 
 std::optional<std::string> normalised(const Samples& samples) {
   if (vectors_of(samples) < kFewestVectors) return std::nullopt;
-  const auto width = static_cast<std::size_t>(samples.features);
+  const std::size_t width = samples.features;
   for (const bool is_centred : {false, true}) {
     std::vector<double> z = samples.before;
     for (std::size_t row = 0; row < z.size(); row += width) {
@@ -200,8 +200,8 @@ std::optional<std::string> normalised(const Samples& samples) {
 
 // Whether one matrix maps every vector before to the one after: least squares, if there are enough vectors.
 bool is_linear(const Samples& samples) {
-  const auto width = static_cast<std::size_t>(samples.features);
-  const auto rows = static_cast<std::size_t>(vectors_of(samples));
+  const std::size_t width = samples.features;
+  const std::size_t rows = vectors_of(samples);
   if (width > 160 || rows < width + width / 2 + 8) return false;
   // X'X = LL', by Cholesky
   std::vector<double> factor(width * width), right(width * width);

@@ -13,7 +13,7 @@ struct Group {
 std::vector<Group> groups_of(const Samples& samples) {
   std::vector<Group> groups;
   for (std::int64_t head = 0; head < samples.heads; ++head) {
-    const auto at = static_cast<std::size_t>(head);
+    const std::size_t at = head;
     if (head == 0 || samples.sequence_of[at] != samples.sequence_of[at - 1]) groups.push_back({head, head});
     groups.back().end = head + 1;
   }

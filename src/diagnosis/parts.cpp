@@ -48,12 +48,12 @@ HeadParts head_parts(const std::vector<bool>& misses, const Extents& shape) {
   if (shape.rank < 3) return parts;
   const std::int64_t heads = shape.back(2), size = shape.back(0) * shape.back(1);
   const std::int64_t outers = std::ssize(misses) / size;
-  std::vector<bool> by_head(static_cast<std::size_t>(heads)), by_sequence(static_cast<std::size_t>(outers / heads));
+  std::vector<bool> by_head(heads), by_sequence(outers / heads);
   for (std::size_t i = 0; i < misses.size(); ++i) {
     if (!misses[i]) continue;
     const std::int64_t outer = static_cast<std::int64_t>(i) / size;
-    by_head[static_cast<std::size_t>(outer % heads)] = true;
-    by_sequence[static_cast<std::size_t>(outer / heads)] = true;
+    by_head[outer % heads] = true;
+    by_sequence[outer / heads] = true;
   }
   const bool is_by_head = std::count(by_head.begin(), by_head.end(), false) > 0;
   const std::vector<bool>& flags = is_by_head ? by_head : by_sequence;
@@ -62,7 +62,7 @@ HeadParts head_parts(const std::vector<bool>& misses, const Extents& shape) {
   parts.heads = numbers_of(flags);
   for (std::int64_t outer = 0; outer < outers; ++outer) {
     const std::int64_t which = is_by_head ? outer % heads : outer / heads;
-    if (flags[static_cast<std::size_t>(which)]) parts.outers.push_back(outer);
+    if (flags[which]) parts.outers.push_back(outer);
   }
   parts.name = named_ones(is_by_head ? "head" : "sequence", parts.heads);
   parts.text = fmt::format("{} {}, the other {} {}", parts.name, parts.heads.size() == 1 ? "differs" : "differ",
@@ -73,9 +73,9 @@ HeadParts head_parts(const std::vector<bool>& misses, const Extents& shape) {
 TokenParts token_parts(const std::vector<bool>& misses, const Extents& shape) {
   TokenParts parts;
   const std::int64_t features = shape.back(0), tokens = shape.back(1);
-  std::vector<bool> flags(static_cast<std::size_t>(tokens));
+  std::vector<bool> flags(tokens);
   for (std::size_t i = 0; i < misses.size(); ++i) {
-    if (misses[i]) flags[static_cast<std::size_t>(static_cast<std::int64_t>(i) / features % tokens)] = true;
+    if (misses[i]) flags[static_cast<std::int64_t>(i) / features % tokens] = true;
   }
   std::vector<bool> agreeing = flags;
   agreeing.flip();

@@ -25,7 +25,7 @@ void centre_rows(std::vector<double>& values, std::int64_t keys, const std::vect
 // Values of one size and random signs: the two of a pair are equal, which shows a small turn least.
 std::vector<double> random_signs(std::int64_t count, double size) {
   std::mt19937 random(1);
-  std::vector<double> values(static_cast<std::size_t>(count));
+  std::vector<double> values(count);
   for (double& value : values) value = (random() & 1U) != 0 ? size : -size;
   return values;
 }

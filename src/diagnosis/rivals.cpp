@@ -158,7 +158,7 @@ void turn(const Rival& rival, const Rotation& form, const Turns& turns, const Ex
 
 // The positions that such a port uses, for a form of this many axes.
 std::vector<std::int64_t> moved(const Rival& rival, const std::vector<std::int64_t>& ids, int axes, int form_axes) {
-  const std::size_t count = ids.size() / static_cast<std::size_t>(axes);
+  const std::size_t count = ids.size() / axes;
   std::vector<std::int64_t> result;
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(form_axes); ++axis) {
     const std::size_t source = std::min(rival.axes.empty() ? axis : rival.axes[axis], ids.size() / count - 1) * count;
@@ -284,7 +284,7 @@ Expected expected_of(const Rival& rival, const std::vector<double>& before, cons
   Rotation rounded = *rotation;
   round_frequencies(rival.angles, rounded);
   Turns turns;
-  turns.cosines.resize(static_cast<std::size_t>(shape.back(1) * pairs_of(rounded)));
+  turns.cosines.resize(shape.back(1) * pairs_of(rounded));
   turns.sines.resize(turns.cosines.size());
   tabulate_as(rival.angles, rounded, positions.tokens, turns.cosines, turns.sines);
   expected.values = before;

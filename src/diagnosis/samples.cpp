@@ -20,12 +20,11 @@ constexpr std::int64_t kMostHeads = 16, kFrontTokens = 256, kBackTokens = 64;
 
 // The first tokens and the last ones, in the order of their positions on the first axis.
 std::vector<std::int64_t> chosen_tokens(std::int64_t sequence, std::span<const std::int64_t> positions) {
-  std::vector<std::int64_t> tokens(static_cast<std::size_t>(sequence));
+  std::vector<std::int64_t> tokens(sequence);
   std::iota(tokens.begin(), tokens.end(), 0);
   if (!positions.empty()) {
-    std::stable_sort(tokens.begin(), tokens.end(), [&](std::int64_t one, std::int64_t other) {
-      return positions[static_cast<std::size_t>(one)] < positions[static_cast<std::size_t>(other)];
-    });
+    std::stable_sort(tokens.begin(), tokens.end(),
+                     [&](std::int64_t one, std::int64_t other) { return positions[one] < positions[other]; });
   }
   if (sequence > kFrontTokens + kBackTokens) {
     tokens.erase(tokens.begin() + kFrontTokens, tokens.end() - kBackTokens);
@@ -82,14 +81,14 @@ Samples take_samples(ConstTensorView before, ConstTensorView after, const Diagno
   samples.is_one_type = before.type == after.type;
   samples.expected = options.expected == nullptr ? nullptr : std::get_if<Rope>(options.expected);
   samples.rounding = std::max({rounding_of(before.type), rounding_of(after.type), 1e-15});
-  const auto count = static_cast<std::size_t>(sequence);
+  const std::size_t count = sequence;
   const std::vector<std::int64_t> tokens =
       chosen_tokens(sequence, samples.has_known_positions ? options.positions.first(count) : options.positions);
   samples.sequence = std::ssize(tokens);
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(options.axes); ++axis) {
     std::vector<std::int64_t> positions;
     for (const std::int64_t token : tokens) {
-      const std::size_t at = axis * count + static_cast<std::size_t>(token);
+      const std::size_t at = axis * count + token;
       positions.push_back(samples.has_known_positions ? options.positions[at] : token);
     }
     samples.axes.push_back(axis_of(std::move(positions)));
@@ -137,12 +136,12 @@ Samples part_of(const Samples& samples, const Part& part) {
     std::vector<std::int64_t> positions(axis.positions.begin() + part.first_token,
                                         axis.positions.begin() + part.end_token);
     if (!samples.has_known_positions) {
-      for (std::int64_t& position : positions) position -= axis.positions[static_cast<std::size_t>(part.first_token)];
+      for (std::int64_t& position : positions) position -= axis.positions[part.first_token];
     }
     result.axes.push_back(axis_of(std::move(positions)));
   }
   for (std::int64_t head = part.first_head; head < part.end_head; ++head) {
-    result.sequence_of.push_back(samples.sequence_of[static_cast<std::size_t>(head)]);
+    result.sequence_of.push_back(samples.sequence_of[head]);
     const auto first = static_cast<std::ptrdiff_t>(samples.at(head, part.first_token, 0));
     const std::ptrdiff_t count = result.sequence * result.features;
     const auto copy = [&](const std::vector<double>& from, std::vector<double>& to) {
@@ -157,7 +156,7 @@ Samples part_of(const Samples& samples, const Part& part) {
 
 PairStatistics statistics_of(const Samples& samples, const Place& place) {
   PairStatistics result;
-  const auto size = static_cast<std::size_t>(samples.sequence);
+  const std::size_t size = samples.sequence;
   result.product.resize(size);
   result.before.resize(size);
   result.after.resize(size);
@@ -167,7 +166,7 @@ PairStatistics statistics_of(const Samples& samples, const Place& place) {
                                    samples.before[samples.at(head, token, place.read_b)]);
       const std::complex<double> b(samples.after[samples.at(head, token, place.write_a)],
                                    samples.after[samples.at(head, token, place.write_b)]);
-      const auto at = static_cast<std::size_t>(token);
+      const std::size_t at = token;
       result.product[at] += std::conj(a) * b;
       result.before[at] += std::norm(a);
       result.after[at] += std::norm(b);
@@ -258,7 +257,7 @@ PairFit fit_on_axis(const PairStatistics& pair, const Axis& axis, double roundin
   double largest = -1;
   const int steps = steps_of(axis);
   for (int k = -steps; k <= steps; ++k) {
-    const std::complex<double>* const waves = &axis.waves[static_cast<std::size_t>(k + steps) * axis.near];
+    const std::complex<double>* const waves = &axis.waves[(k + steps) * axis.near];
     double real = 0, imaginary = 0;
     for (std::size_t s = 0; s < axis.near; ++s) {
       real += pair.product[s].real() * waves[s].real() - pair.product[s].imag() * waves[s].imag();

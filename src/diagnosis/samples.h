@@ -45,7 +45,7 @@ struct Samples {
   /// The span of the tokens, on the axis where it is largest.
   double span() const;
   std::size_t at(std::int64_t head, std::int64_t token, std::int64_t feature) const {
-    return static_cast<std::size_t>((head * sequence + token) * features + feature);
+    return (head * sequence + token) * features + feature;
   }
 };
 

@@ -39,7 +39,7 @@ std::optional<Scores> scores_of(ConstTensorView before, ConstTensorView after, c
   Scores scores;
   scores.heads = shape.back(2);
   if (scores.heads > kMostScoreHeads) return std::nullopt;
-  scores.points.resize(static_cast<std::size_t>(scores.heads));
+  scores.points.resize(scores.heads);
   const double rounding = std::max(rounding_of(before.type), rounding_of(after.type));
   double squares = 0;
   const std::int64_t batch = std::min(count_of(shape) / (scores.heads * queries * keys), kMostBatch);
@@ -47,8 +47,7 @@ std::optional<Scores> scores_of(ConstTensorView before, ConstTensorView after, c
     for (std::int64_t head = 0; head < scores.heads; ++head) {
       for (std::int64_t query = std::max<std::int64_t>(0, queries - kMostTokens); query < queries; ++query) {
         const bool is_known = !options.positions.empty();
-        const std::int64_t position =
-            is_known ? options.positions[static_cast<std::size_t>(query)] : query + keys - queries;
+        const std::int64_t position = is_known ? options.positions[query] : query + keys - queries;
         for (std::int64_t key = std::max<std::int64_t>(0, keys - kMostTokens); key < keys; ++key) {
           Extents index = shape;
           if (shape.rank == 4) index[0] = b;
@@ -60,8 +59,8 @@ std::optional<Scores> scores_of(ConstTensorView before, ConstTensorView after, c
           if (is_mask(x, before.type) || is_mask(y, after.type)) continue;
           if (!std::isfinite(x) || !std::isfinite(y)) return std::nullopt;
           const bool is_square = is_known && queries == keys;
-          const std::int64_t place = is_square ? options.positions[static_cast<std::size_t>(key)] : key;
-          scores.points[static_cast<std::size_t>(head)].push_back({b * queries + query, place - position, y - x});
+          const std::int64_t place = is_square ? options.positions[key] : key;
+          scores.points[head].push_back({b * queries + query, place - position, y - x});
           scores.energy += (y - x) * (y - x);
           squares += x * x + y * y;
           ++scores.count;
@@ -217,7 +216,7 @@ struct ByDistance {
 };
 ByDistance by_distance(const Scores& scores) {
   ByDistance result;
-  const auto heads = static_cast<std::size_t>(scores.heads);
+  const std::size_t heads = scores.heads;
   for (std::size_t head = 0; head < heads; ++head) {
     for (const Point& point : scores.points[head]) {
       std::vector<double>& sums = result.sums[point.distance];
@@ -250,8 +249,7 @@ Buckets buckets_for(const T5& scheme, const ByDistance& means, const Scores& sco
   std::map<std::int64_t, double> counts;
   const auto last = std::ssize(map.entries) - 1;
   for (const auto& [distance, list] : means.sums) {
-    const std::int64_t row =
-        map.entries[static_cast<std::size_t>(std::clamp<std::int64_t>(distance - map.first, 0, last))];
+    const std::int64_t row = map.entries[std::clamp<std::int64_t>(distance - map.first, 0, last)];
     result.rows[distance] = row;
     sums[row].resize(list.size());
     for (std::size_t head = 0; head < list.size(); ++head) sums[row][head] += list[head];

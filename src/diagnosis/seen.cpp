@@ -64,12 +64,11 @@ Probe shortened(const Probe& probe, std::int64_t most) {
   const std::int64_t features = probe.shape.back(0), tokens = probe.shape.back(1);
   const std::int64_t used = std::clamp<std::int64_t>(most / features, 1, tokens);
   const std::vector<std::int64_t>& ids = probe.where.positions.tokens;
-  std::vector<std::int64_t> order(static_cast<std::size_t>(tokens));
+  std::vector<std::int64_t> order(tokens);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t one, std::int64_t other) {
-    return ids[static_cast<std::size_t>(one)] > ids[static_cast<std::size_t>(other)];
-  });
-  order.resize(static_cast<std::size_t>(used));
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int64_t one, std::int64_t other) { return ids[one] > ids[other]; });
+  order.resize(used);
   std::sort(order.begin(), order.end());  // as in the sequence: some rivals count tokens
   Probe part = probe;
   part.shape = {1, used, features};
@@ -81,7 +80,7 @@ Probe shortened(const Probe& probe, std::int64_t most) {
   }
   for (std::int64_t axis = 0; axis < probe.where.axes; ++axis) {
     for (const std::int64_t token : order) {
-      part.where.positions.tokens.push_back(ids[static_cast<std::size_t>(axis * tokens + token)]);
+      part.where.positions.tokens.push_back(ids[axis * tokens + token]);
     }
   }
   return part;

@@ -14,7 +14,7 @@ constexpr std::array kLayouts = {PairLayout::kHalves, PairLayout::kInterleaved, 
 
 // Σ (after − before)² of each feature.
 std::vector<double> changes_of(const Samples& samples) {
-  std::vector<double> changes(static_cast<std::size_t>(samples.features));
+  std::vector<double> changes(samples.features);
   for (std::size_t i = 0; i < samples.after.size(); ++i) {
     const double change = samples.after[i] - samples.before[i];
     changes[i % changes.size()] += change * change;
@@ -55,8 +55,8 @@ std::vector<Structure> structures_of(const Samples& samples) {
   const std::vector<double> changes = changes_of(samples);
   const double quiet = rounding_energy(samples);
   std::int64_t first_changed = 0, last_changed = samples.features - 1;
-  while (first_changed < last_changed && changes[static_cast<std::size_t>(first_changed)] <= quiet) ++first_changed;
-  while (last_changed > first_changed && changes[static_cast<std::size_t>(last_changed)] <= quiet) --last_changed;
+  while (first_changed < last_changed && changes[first_changed] <= quiet) ++first_changed;
+  while (last_changed > first_changed && changes[last_changed] <= quiet) --last_changed;
   double total_change = 0;
   for (const double change : changes) total_change += change;
   const double span = samples.span();
@@ -69,7 +69,7 @@ std::vector<Structure> structures_of(const Samples& samples) {
         if (first < 0 || first + dims > samples.features || first > first_changed) continue;
         Structure one{.layout = layout, .dims = dims, .first = first};
         for (std::int64_t i = 0; i < samples.features; ++i) {
-          if (i < first || i >= first + dims) one.outside += changes[static_cast<std::size_t>(i)];
+          if (i < first || i >= first + dims) one.outside += changes[i];
         }
         if (one.outside > kLoose * total_change + quiet) continue;
         // the fastest pair decides whether to try the others
@@ -99,8 +99,7 @@ std::vector<Structure> structures_of(const Samples& samples) {
       one.unexplained += one.fits.back().unexplained;
       one.energy += one.fits.back().energy;
       const bool is_kept = place.read_a == place.write_a && place.read_b == place.write_b;
-      one.still.push_back(is_kept && changes[static_cast<std::size_t>(place.read_a)] == 0 &&
-                          changes[static_cast<std::size_t>(place.read_b)] == 0);
+      one.still.push_back(is_kept && changes[place.read_a] == 0 && changes[place.read_b] == 0);
       if (one.unexplained > 4 * kLoose * samples.energy) break;
     }
   }

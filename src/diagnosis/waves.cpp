@@ -34,7 +34,7 @@ std::vector<Column> columns_of(const Way& way) {
   const auto width = static_cast<double>(way.scheme.width);
   for (std::size_t j = 0; j < waves.columns.size(); ++j) {
     const WaveColumn& from = waves.columns[j];
-    Column column{radians_of(waves.waves[static_cast<std::size_t>(from.wave)].frequency), from.quarter};
+    Column column{radians_of(waves.waves[from.wave].frequency), from.quarter};
     const bool is_zero = column.frequency == 0 && column.quarter == 0;
     if (way.is_by_column && !is_zero) column.frequency = std::pow(way.scheme.base, -static_cast<double>(j) / width);
     if (way.is_swapped && !is_zero) column.quarter = 1 - column.quarter;
@@ -119,8 +119,8 @@ std::optional<Line> line_of(const Added& added, const Samples& samples, WaveLayo
     const std::int64_t b = layout == WaveLayout::kInterleaved ? 2 * pair + 1 : pair + pairs;
     PairStatistics statistics;
     for (std::int64_t s = 0; s < samples.sequence; ++s) {
-      const double sine = added.values[static_cast<std::size_t>(s * samples.features + a)];
-      const double cosine = added.values[static_cast<std::size_t>(s * samples.features + b)];
+      const double sine = added.values[s * samples.features + a];
+      const double cosine = added.values[s * samples.features + b];
       statistics.product.emplace_back(cosine, sine);
       statistics.before.push_back(1);
       statistics.after.push_back(sine * sine + cosine * cosine);
@@ -230,7 +230,7 @@ Convention convention_of(const Fit& fit, const Added& added) {
 
 Added added_of(const Samples& samples, double factor_of_one_head) {
   Added added;
-  const auto size = static_cast<std::size_t>(samples.sequence * samples.features);
+  const std::size_t size = samples.sequence * samples.features;
   const auto heads = static_cast<double>(samples.heads);
   std::vector<double> before(size), after(size);
   double square_before = 0;

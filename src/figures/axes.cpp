@@ -19,7 +19,7 @@ std::string grouped(double value) {
   if (std::fabs(value) >= 1000 && value == std::floor(value) && std::fabs(value) < 1e16) {
     digits = fmt::format("{:.0f}", std::fabs(value));
     for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) {
-      digits.insert(static_cast<std::size_t>(at), ",");
+      digits.insert(at, ",");
     }
   }
   return value < 0 ? "−" + digits : digits;

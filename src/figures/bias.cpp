@@ -42,7 +42,7 @@ Panel lines_panel(const BiasValues& bias, const Range& range, const std::vector<
     if (bias.is_numbered()) series.drawing = Drawing::kSteps;
     for (std::size_t i = 0; i < keys.size(); ++i) {
       series.x.push_back(static_cast<double>(keys[i] - query));
-      series.y.push_back(values[static_cast<std::size_t>(head) * keys.size() + i]);
+      series.y.push_back(values[head * keys.size() + i]);
     }
     panel.series.push_back(std::move(series));
   }

@@ -39,7 +39,7 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, P
   const bool is_projection = table.axes.back().extent != kAnyExtent && has_vectors(table);
   const std::int64_t in_row = count / shape[0];
   for (std::int64_t row = 0; row < shape[0]; ++row) {
-    numbers.insert(numbers.end(), static_cast<std::size_t>(in_row), is_projection ? 1.0 : static_cast<double>(row));
+    numbers.insert(numbers.end(), in_row, is_projection ? 1.0 : static_cast<double>(row));
   }
   const Boxed<SharedNumbers> kept = shared(std::move(numbers));
   options.weights = options.key_weights = options.value_weights = {data_of(kept), DataType::kF64, shape};
@@ -66,8 +66,8 @@ std::vector<double> scores_of_ones(const Bias& form, const std::vector<std::int6
     query_ids.insert(query_ids.end(), keys.size(), query);
     key_ids.insert(key_ids.end(), keys.begin(), keys.end());
   }
-  const std::vector<double> ones(static_cast<std::size_t>(met), 1.0), zeros(ones.size(), 0.0);
-  std::vector<double> out(static_cast<std::size_t>(pairs * heads)), sums(out.size()), scores(out.size());
+  const std::vector<double> ones(met, 1.0), zeros(ones.size(), 0.0);
+  std::vector<double> out(pairs * heads), sums(out.size()), scores(out.size());
   const Extents same{0, 0, 0, 1};
   const ConstTensorView q(ones.data(), DataType::kF64, {pairs, heads, 1, met}, same);
   const ConstTensorView k(zeros.data(), DataType::kF64, {pairs, heads, 1, met}, same);
@@ -79,7 +79,7 @@ std::vector<double> scores_of_ones(const Bias& form, const std::vector<std::int6
   options.logsumexp = view(sums.data(), {pairs, heads, 1});
   attention(view(out.data(), {pairs, heads, 1, 1}), q, k, v, options);
   for (std::int64_t at = 0; at < pairs * heads; ++at) {
-    scores[static_cast<std::size_t>(at % heads * pairs + at / heads)] = sums[static_cast<std::size_t>(at)];
+    scores[at % heads * pairs + at / heads] = sums[at];
   }
   return scores;
 }
@@ -111,17 +111,17 @@ std::vector<double> example_scores(const Bias& form, std::int64_t tokens) {
   const bool has_gates = inputs_of(form).log_gates;  // otherwise it counts those of the scores
   const std::int64_t heads = std::max<std::int64_t>(form.heads, 1);
   const std::int64_t d = std::max<std::int64_t>(terms::features(form), 1);
-  const auto count = static_cast<std::size_t>(tokens);
+  const std::size_t count = tokens;
   std::vector<double> gates, plain, keys;
   for (std::int64_t t = 0; t < tokens; ++t) {
     const bool differs = t % kExampleStep == kExampleStep - 1;
     gates.push_back(std::log(differs ? kForgettingGate : kHighGate));
     const double gate = differs ? kHighGate : kLowGate;
     plain.push_back(has_gates ? 0.0 : std::log(gate / (1 - gate)));
-    keys.insert(keys.end(), static_cast<std::size_t>(d), plain.back() / static_cast<double>(d));
+    keys.insert(keys.end(), d, plain.back() / static_cast<double>(d));
   }
-  const std::vector<double> ones(static_cast<std::size_t>(d), 1.0);
-  std::vector<double> out(count * static_cast<std::size_t>(heads)), sums(out.size()), weights(out.size() * count);
+  const std::vector<double> ones(d, 1.0);
+  std::vector<double> out(count * heads), sums(out.size()), weights(out.size() * count);
   AttentionOptions options{.position = form, .causal = true, .scale = 1.0};
   if (has_gates) options.log_gates = {gates.data(), DataType::kF64, {1, heads, tokens}, {0, 0, 1}};
   options.weights = view(weights.data(), {1, heads, tokens, tokens});
@@ -181,13 +181,13 @@ std::vector<double> bias_between(const BiasValues& bias, const std::vector<std::
     for (std::int64_t head = 0; head < bias.heads(); ++head) {
       for (const std::int64_t query : queries) {
         for (const std::int64_t key : keys) {
-          picked.push_back(all[static_cast<std::size_t>((head * tokens + query) * tokens + key)]);
+          picked.push_back(all[(head * tokens + query) * tokens + key]);
         }
       }
     }
     return picked;
   }
-  std::vector<double> values(static_cast<std::size_t>(bias.form.heads * rows * columns));
+  std::vector<double> values(bias.form.heads * rows * columns);
   posenc::bias(view(values.data(), {bias.form.heads, rows, columns}), {.ids = queries}, {.ids = keys}, bias.form);
   return values;
 }

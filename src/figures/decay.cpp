@@ -135,7 +135,7 @@ std::vector<double> sketched_similarities(const PlottedScheme& scheme, const Req
   for (std::int64_t row = 1; row < std::ssize(ids); ++row) {
     looked.push_back(dot(vectors.row(0), vectors.row(row), vectors.width) / (length(0) * length(row)));
   }
-  for (std::int64_t i = 0; i < range.count(); ++i) result.push_back(looked[static_cast<std::size_t>(i / stride)]);
+  for (std::int64_t i = 0; i < range.count(); ++i) result.push_back(looked[i / stride]);
   return result;
 }
 
@@ -156,8 +156,7 @@ std::vector<double> similarities(const PlottedScheme& scheme, const Request& req
   for (std::int64_t distance = range.from; distance < range.to; ++distance) {
     double sum = 0, count = 0;
     for (std::int64_t first = 0; first < firsts; ++first) {
-      const double product =
-          lengths[static_cast<std::size_t>(first)] * lengths[static_cast<std::size_t>(first + distance)];
+      const double product = lengths[first] * lengths[first + distance];
       if (product == 0) continue;  // the similarity of a zero vector is undefined
       sum += dot(vectors.row(first), vectors.row(first + distance), vectors.width) / product;
       ++count;
@@ -178,7 +177,7 @@ std::vector<double> upper_bounds(const PlottedScheme& scheme, const Request& req
     raise(fmt::format("{}: {} distances are too many for the bound of {} pairs", name_of(scheme.scheme),
                       range.count(), pairs));
   }
-  const auto cells = static_cast<std::size_t>(range.count() * pairs);
+  const std::size_t cells = range.count() * pairs;
   std::vector<double> cosines(cells), sines(cells), bounds;
   tabulate(view(cosines.data(), {range.count(), pairs}), view(sines.data(), {range.count(), pairs}),
            {.first = range.from}, form);
@@ -217,7 +216,7 @@ struct Extremes {
 Extremes extremes_of(const std::vector<double>& values, std::int64_t begin, std::int64_t end) {
   Extremes found;
   for (std::int64_t i = begin; i < end; ++i) {
-    const double value = values[static_cast<std::size_t>(i)];
+    const double value = values[i];
     if (value < found.least) found.least = value;
     if (value > found.most) found.most = value;
   }
@@ -250,7 +249,7 @@ void add_curve(Panel& panel, const std::string& name, int style, const Range& ra
     area.x.push_back(static_cast<double>(edges[n]));
     area.low.push_back(piece.least);
     area.high.push_back(piece.most);
-    series.y.push_back(values[static_cast<std::size_t>(begin)]);
+    series.y.push_back(values[begin]);
     steepest = std::max(steepest, piece.most - piece.least);
   }
   const Extremes whole = extremes_of(values, 0, range.count());
@@ -326,7 +325,7 @@ Figure decay_figure(const Request& request) {
     const auto count = static_cast<std::int64_t>(heads.size());
     for (const std::int64_t head : heads_shown(request, count, 3, name_of(scheme.scheme))) {
       const std::string which = heads.size() > 1 ? fmt::format("{}, head {}", name, head) : name;
-      add_curve(panel, which, style++, range, heads[static_cast<std::size_t>(head)], request);
+      add_curve(panel, which, style++, range, heads[head], request);
     }
   }
   if (request.has_bound && !is_bounded)

@@ -21,7 +21,7 @@ struct Sampling {
 
 template <class T>
 std::vector<double> rounded_values(const Addition& form, const std::vector<std::int64_t>& positions) {
-  std::vector<T> values(positions.size() * static_cast<std::size_t>(form.width));
+  std::vector<T> values(positions.size() * form.width);
   tabulate(view(values.data(), {static_cast<std::int64_t>(positions.size()), form.width}), {.ids = positions}, form);
   std::vector<double> result;
   for (const T value : values) result.push_back(to_double(value));
@@ -46,7 +46,7 @@ std::vector<PairColumns> pairs_of_table(const PositionTable& table) {
   const auto& waves = std::get<Waves>(table.form.source);
   std::vector<PairColumns> pairs(waves.waves.size());
   for (std::size_t column = 0; column < waves.columns.size(); ++column) {
-    PairColumns& pair = pairs[static_cast<std::size_t>(waves.columns[column].wave)];
+    PairColumns& pair = pairs[waves.columns[column].wave];
     (waves.columns[column].quarter % 2 == 1 ? pair.cosine : pair.sine) = static_cast<std::int64_t>(column);
   }
   std::erase_if(pairs, [](const PairColumns& pair) { return pair.cosine < 0 || pair.sine < 0; });
@@ -64,13 +64,13 @@ std::vector<double> worst_angles(const PositionTable& table, const Sampling& sam
                                  const std::vector<double>& truth, const std::vector<double>& values) {
   const std::vector<PairColumns> pairs = pairs_of_table(table);
   const std::int64_t width = table.form.width;
-  std::vector<double> worst(static_cast<std::size_t>(sampling.places), 0.0);
+  std::vector<double> worst(sampling.places, 0.0);
   for (std::int64_t place = 0; place < sampling.places; ++place) {
     double largest = -1, most_across = 0, most_along = 1;
     for (std::int64_t row = place * sampling.samples; row < (place + 1) * sampling.samples; ++row) {
       for (const PairColumns& pair : pairs) {
-        const auto cosine = static_cast<std::size_t>(row * width + pair.cosine);
-        const auto sine = static_cast<std::size_t>(row * width + pair.sine);
+        const std::size_t cosine = row * width + pair.cosine;
+        const std::size_t sine = row * width + pair.sine;
         const double across = truth[cosine] * values[sine] - truth[sine] * values[cosine];
         const double along = truth[cosine] * values[cosine] + truth[sine] * values[sine];
         const double rank = angle_rank(across, along);
@@ -81,7 +81,7 @@ std::vector<double> worst_angles(const PositionTable& table, const Sampling& sam
       }
     }
     const double angle = std::fabs(std::atan2(most_across, most_along));
-    worst[static_cast<std::size_t>(place)] = angle == 0 ? std::nan("") : angle;  // a logarithmic axis cannot show 0
+    worst[place] = angle == 0 ? std::nan("") : angle;  // a logarithmic axis cannot show 0
   }
   return worst;
 }

@@ -28,7 +28,7 @@ void name_columns(Axis& axis, const std::vector<std::int64_t>& features) {
   const auto count = static_cast<std::int64_t>(features.size());
   if (features.back() == count - 1) return;  // none were omitted
   for (const std::int64_t index : evenly(count, 8)) {
-    axis.ticks.push_back({static_cast<double>(index), fmt::format("{}", features[static_cast<std::size_t>(index)])});
+    axis.ticks.push_back({static_cast<double>(index), fmt::format("{}", features[index])});
   }
 }
 
@@ -57,7 +57,7 @@ Panel numbers_panel(const PositionTable& table, const std::vector<std::int64_t>&
   panel.title = "Adjacent positions, features from fast to slow";
   HeatMap map;
   map.columns = counted(features.size());
-  map.rows = counted(static_cast<std::size_t>(slice.rows), static_cast<double>(slice.first));
+  map.rows = counted(slice.rows, static_cast<double>(slice.first));
   map.values = values_from(table, slice.first, slice.rows);
   const auto* const waves = std::get_if<Waves>(&table.form.source);
   map.most = waves != nullptr ? std::fabs(waves->scale) : 0;
@@ -93,7 +93,7 @@ Panel digits_panel(const Slice& slice) {
     panel.words.push_back({static_cast<double>(place), 1.22, is_set ? "1" : "0"});
   }
   panel.series.push_back(std::move(bars));
-  panel.x = cells_axis(static_cast<std::size_t>(slice.digits));
+  panel.x = cells_axis(slice.digits);
   panel.x.shown = false;
   panel.y = {.least = 0, .most = 1.4};
   panel.y.ticks = {{0, "0"}, {1, "1"}};
@@ -104,8 +104,8 @@ Panel counter_panel(const Slice& slice) {
   Panel panel;
   panel.title = "A binary counter";
   HeatMap map;
-  map.columns = counted(static_cast<std::size_t>(slice.digits));
-  map.rows = counted(static_cast<std::size_t>(slice.rows), static_cast<double>(slice.first));
+  map.columns = counted(slice.digits);
+  map.rows = counted(slice.rows, static_cast<double>(slice.first));
   for (std::int64_t row = 0; row < slice.rows; ++row) {
     for (std::int64_t place = 0; place < slice.digits; ++place) {
       map.values.push_back(digit_at(slice.first + row, place, slice) ? 1 : 0);
@@ -114,7 +114,7 @@ Panel counter_panel(const Slice& slice) {
   map.least = 0;
   map.shows_scale = false;
   panel.heat_map = std::move(map);
-  panel.x = cells_axis(static_cast<std::size_t>(slice.digits));
+  panel.x = cells_axis(slice.digits);
   panel.x.label = "binary digit n, 2ⁿ";
   for (std::int64_t digit = 0; digit<slice.digits; digit += slice.digits> 12 ? 4 : 1) {
     panel.x.ticks.push_back({static_cast<double>(slice.digits - 1 - digit), fmt::format("{}", digit)});

@@ -43,13 +43,13 @@ std::vector<double> values_over(const Form& form, const Positions& positions, st
                                 std::int64_t& width) {
   if (const auto* const addition = std::get_if<Addition>(&form)) {
     width = addition->width;
-    std::vector<double> values(static_cast<std::size_t>(tokens * width));
+    std::vector<double> values(tokens * width);
     tabulate(view(values.data(), {tokens, width}), positions, *addition);
     return values;
   }
   const Rotation rotation = head_of(std::get<Rotation>(form), 0);
   width = pairs_of(rotation);
-  std::vector<double> cosines(static_cast<std::size_t>(tokens * width)), sines(cosines.size());
+  std::vector<double> cosines(tokens * width), sines(cosines.size());
   tabulate(view(cosines.data(), {tokens, width}), view(sines.data(), {tokens, width}), positions, rotation);
   return cosines;
 }
@@ -69,7 +69,7 @@ Map map_of(const std::vector<double>& values, std::int64_t first, std::int64_t w
            const std::vector<std::int64_t>& extents) {
   Map map{"", extents[0], extents[1], {}};
   for (std::int64_t cell = 0; cell < extents[0] * extents[1]; ++cell) {
-    map.values.push_back(values[static_cast<std::size_t>((first + cell) * width + feature)]);
+    map.values.push_back(values[(first + cell) * width + feature]);
   }
   return map;
 }
@@ -77,7 +77,7 @@ Map map_of(const std::vector<double>& values, std::int64_t first, std::int64_t w
 // A smooth example in place of a trained table: feature f is a product of a cosine of the row and one of the column.
 std::vector<double> example_table(const Resized& scheme) {
   const TrainedTable shape = scheme.trained_table();
-  std::vector<double> table(static_cast<std::size_t>(count_of(shape_of(shape))));
+  std::vector<double> table(count_of(shape_of(shape)));
   for (std::size_t i = 0; i < table.size(); ++i) {
     const auto row = static_cast<std::int64_t>(i) / scheme.width - scheme.prefix;
     const auto feature = static_cast<double>(static_cast<std::int64_t>(i) % scheme.width % 5 + 1);
@@ -146,7 +146,7 @@ std::vector<Map> position_maps(const Request& request, const Scheme& scheme) {
   if (patches != nullptr) extents = {patches->patches.end() - 2, patches->patches.end()};
   if (extents[0] * extents[1] > kMostGridCells) raise(fmt::format("grid: more than {} cells", kMostGridCells));
   const std::int64_t cells = extents[0] * extents[1];
-  std::vector<std::int64_t> ids(static_cast<std::size_t>(axes == 3 ? cells : 0), 0);
+  std::vector<std::int64_t> ids(axes == 3 ? cells : 0, 0);
   const std::vector<std::int64_t> plane = patches != nullptr ? centred_positions(extents) : grid_positions(extents);
   ids.insert(ids.end(), plane.begin(), plane.end());
   std::int64_t width = 0;

@@ -44,7 +44,7 @@ Figure ids_figure(const Request& request) {
     Series series{.name = std::string(kAxes[axis]), .style = static_cast<int>(axis), .drawing = Drawing::kDots};
     for (std::int64_t token = 0; token < made.tokens; ++token) {
       series.x.push_back(static_cast<double>(token));
-      series.y.push_back(static_cast<double>(made.ids[static_cast<std::size_t>(axis * made.tokens + token)]));
+      series.y.push_back(static_cast<double>(made.ids[axis * made.tokens + token]));
       most = std::max(most, series.y.back());
     }
     panel.series.push_back(std::move(series));

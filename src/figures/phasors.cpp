@@ -26,7 +26,7 @@ std::vector<Dial> dials_at(const PositionTable& table, std::int64_t position) {
   const std::vector<double> values = values_at(table, {position});
   std::vector<Dial> dials(waves.waves.size());
   for (std::size_t column = 0; column < values.size(); ++column) {
-    Dial& dial = dials[static_cast<std::size_t>(waves.columns[column].wave)];
+    Dial& dial = dials[waves.columns[column].wave];
     const bool is_cosine = waves.columns[column].quarter % 2 == 1;
     dial.radians = table.columns[column].radians;
     (is_cosine ? dial.cosine : dial.sine) = values[column] / waves.scale;
@@ -112,7 +112,7 @@ Figure phasors_figure(const Request& request) {
   for (int i = 0; i < count; ++i) {
     const int column = i % across, row = i / across;
     const double x = kAcross * column, y = -kDown * row;
-    const auto pair = static_cast<std::size_t>(shown[static_cast<std::size_t>(i)]);
+    const std::size_t pair = shown[i];
     constexpr int kCorners = 72;
     for (int corner = 0; corner <= kCorners; ++corner) {
       const double angle = 2 * std::numbers::pi * corner / kCorners;

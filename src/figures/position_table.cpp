@@ -31,9 +31,9 @@ std::vector<TableColumn> columns_of_form(const Addition& form, bool is_rotation)
                          feature});
       continue;
     }
-    const WaveColumn& column = waves->columns[static_cast<std::size_t>(feature)];
+    const WaveColumn& column = waves->columns[feature];
     const std::string name = is_rotation ? fmt::format("pair {}", column.wave) : fmt::format("feature {}", feature);
-    const Frequency& frequency = waves->waves[static_cast<std::size_t>(column.wave)].frequency;
+    const Frequency& frequency = waves->waves[column.wave].frequency;
     columns.push_back(
         {fmt::format("{}, {}", name, wave_name(column.quarter)), feature, radians_of(frequency), column.quarter});
   }
@@ -46,7 +46,7 @@ Rows mixed_rows(const Rotation& rotation, std::int64_t length) {
   if (length > kMostMixedNumbers / width) {
     raise(fmt::format("a mixture of {} pairs is too much for a figure of {} positions", pairs, length));
   }
-  std::vector<double> values(static_cast<std::size_t>(length * width));
+  std::vector<double> values(length * width);
   const Extents shape{length, pairs}, strides{width, 1};
   tabulate({values.data(), DataType::kF64, shape, strides}, {values.data() + pairs, DataType::kF64, shape, strides},
            {}, rotation);
@@ -65,7 +65,7 @@ void drop_unused(Waves& waves) {
   waves.float32_angles.factors.clear();
   waves.float32_angles.blends.clear();
   for (WaveColumn& column : waves.columns) {
-    const auto wave = static_cast<std::size_t>(column.wave);
+    const std::size_t wave = column.wave;
     column.wave = static_cast<std::int32_t>(waves.waves.size());
     waves.waves.push_back(all.waves[wave]);
     if (!angles.factors.empty()) waves.float32_angles.factors.push_back(angles.factors[wave]);
@@ -185,13 +185,13 @@ PositionTable picked(const PositionTable& table, const std::vector<std::int64_t>
     if (feature < 0 || feature >= table.form.width) {
       raise(fmt::format("features: {} is not from 0 to {}", feature, table.form.width - 1));
     }
-    result.columns.push_back(table.columns[static_cast<std::size_t>(feature)]);
+    result.columns.push_back(table.columns[feature]);
   }
   result.form = table.form;
   if (auto* const waves = std::get_if<Waves>(&result.form.source)) {
     const std::vector<WaveColumn> all = std::move(waves->columns);
     waves->columns.clear();
-    for (const std::int64_t feature : features) waves->columns.push_back(all[static_cast<std::size_t>(feature)]);
+    for (const std::int64_t feature : features) waves->columns.push_back(all[feature]);
     result.form.width = static_cast<std::int64_t>(features.size());
     drop_unused(*waves);
   }
@@ -200,7 +200,7 @@ PositionTable picked(const PositionTable& table, const std::vector<std::int64_t>
 
 std::vector<double> values_at(const PositionTable& table, const std::vector<std::int64_t>& positions) {
   const auto count = static_cast<std::int64_t>(positions.size());
-  std::vector<double> all(positions.size() * static_cast<std::size_t>(table.form.width));
+  std::vector<double> all(positions.size() * table.form.width);
   if (all.empty()) return all;
   tabulate(view(all.data(), {count, table.form.width}), {.ids = positions}, table.form);
   if (is_wave(table)) return all;
@@ -208,7 +208,7 @@ std::vector<double> values_at(const PositionTable& table, const std::vector<std:
   std::vector<double> values;
   for (std::int64_t row = 0; row < count; ++row) {
     for (const TableColumn& column : table.columns) {
-      values.push_back(all[static_cast<std::size_t>(row * table.form.width + column.feature)]);
+      values.push_back(all[row * table.form.width + column.feature]);
     }
   }
   return values;

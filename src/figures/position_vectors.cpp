@@ -49,7 +49,7 @@ void fill_rows(Vectors& vectors, const Request& request, const Positions& positi
 // Random numbers in place of a trained table, from a fixed seed.
 std::vector<double> random_table(const TrainedTable& table) {
   Random random(1);
-  std::vector<double> numbers(static_cast<std::size_t>(count_of(shape_of(table))));
+  std::vector<double> numbers(count_of(shape_of(table)));
   for (double& number : numbers) number = random.uniform();
   return numbers;
 }
@@ -84,7 +84,7 @@ Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Ra
     if (rows > kMostCells / width) {
       raise(fmt::format("{}: {} positions of {} numbers are too many for this figure", name, rows, width));
     }
-    vectors.values.assign(static_cast<std::size_t>(rows * width), 1.0);
+    vectors.values.assign(rows * width, 1.0);
   };
   if (position_axes_of(form) != 1) {
     raise(fmt::format("{}: positions have several axes, and figures have one", name));

@@ -19,9 +19,7 @@ constexpr std::int64_t kWidestShift = 128;
 struct ShiftMatrix {
   std::int64_t width = 0;
   std::vector<double> cells = {}, before = {}, after = {};
-  double at(std::int64_t row, std::int64_t column) const {
-    return cells[static_cast<std::size_t>(row * width + column)];
-  }
+  double at(std::int64_t row, std::int64_t column) const { return cells[row * width + column]; }
 };
 
 // Column c is sin(θ + q_c·π/2). Shifted by δ, it is cos δ times itself plus sin δ times the column a quarter turn
@@ -31,7 +29,7 @@ ShiftMatrix shift_of_waves(const PositionTable& table, std::int64_t at, std::int
   const std::vector<double> moved = values_at(table, {std::abs(shift)});
   std::vector<double> sines(waves.waves.size()), cosines(waves.waves.size());
   for (std::size_t c = 0; c < moved.size(); ++c) {
-    const auto wave = static_cast<std::size_t>(waves.columns[c].wave);
+    const std::size_t wave = waves.columns[c].wave;
     const std::uint8_t quarter = waves.columns[c].quarter;
     const double value = moved[c] / waves.scale * (quarter % 4 < 2 ? 1 : -1);
     if (quarter % 2 == 1) {
@@ -43,7 +41,7 @@ ShiftMatrix shift_of_waves(const PositionTable& table, std::int64_t at, std::int
   ShiftMatrix result{.width = table.form.width};
   for (const WaveColumn& row : waves.columns) {
     for (const WaveColumn& column : waves.columns) {
-      const auto wave = static_cast<std::size_t>(row.wave);
+      const std::size_t wave = row.wave;
       const int ahead = (column.quarter - row.quarter + 4) % 4;
       double cell = 0;
       if (column.wave == row.wave && ahead == 0) cell = cosines[wave];
@@ -62,23 +60,22 @@ ShiftMatrix shift_of_pairs(Rotation rotation, std::int64_t at, std::int64_t shif
   rotation.first_dim = 0;
   const std::int64_t width = 2 * pairs_of(rotation);
   const auto rotated = [&](std::vector<double> rows, std::int64_t position, const Rotation& by) {
-    const std::vector<std::int64_t> ids(rows.size() / static_cast<std::size_t>(width), position);
+    const std::vector<std::int64_t> ids(rows.size() / width, position);
     rotate(view(rows.data(), {static_cast<std::int64_t>(ids.size()), width}), {.ids = ids}, by);
     return rows;
   };
-  const std::vector<double> ones(static_cast<std::size_t>(width), 1.0);
+  const std::vector<double> ones(width, 1.0);
   ShiftMatrix result{
       .width = width, .before = rotated(ones, at, rotation), .after = rotated(ones, at + shift, rotation)};
-  std::vector<double> unit(static_cast<std::size_t>(width * width), 0.0);
-  for (std::int64_t i = 0; i < width; ++i) unit[static_cast<std::size_t>(i * width + i)] = 1;
+  std::vector<double> unit(width * width, 0.0);
+  for (std::int64_t i = 0; i < width; ++i) unit[i * width + i] = 1;
   rotation.magnitude = 1;
   if (shift < 0) rotation.sign = -rotation.sign;
   const std::vector<double> moved = rotated(unit, std::abs(shift), rotation);
   result.cells.resize(unit.size());
   for (std::int64_t row = 0; row < width; ++row) {
     for (std::int64_t column = 0; column < width; ++column) {
-      result.cells[static_cast<std::size_t>(row * width + column)] =
-          moved[static_cast<std::size_t>(column * width + row)];
+      result.cells[row * width + column] = moved[column * width + row];
     }
   }
   return result;
@@ -89,9 +86,9 @@ double residual_of(const ShiftMatrix& matrix) {
   for (std::int64_t row = 0; row < matrix.width; ++row) {
     double sum = 0;
     for (std::int64_t column = 0; column < matrix.width; ++column) {
-      sum += matrix.at(row, column) * matrix.before[static_cast<std::size_t>(column)];
+      sum += matrix.at(row, column) * matrix.before[column];
     }
-    largest = std::max(largest, std::fabs(sum - matrix.after[static_cast<std::size_t>(row)]));
+    largest = std::max(largest, std::fabs(sum - matrix.after[row]));
   }
   return largest;
 }

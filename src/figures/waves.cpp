@@ -26,7 +26,7 @@ std::vector<std::int64_t> usual_features(const PositionTable& table) {
   }
   std::vector<std::int64_t> features;
   for (const std::int64_t index : evenly(static_cast<std::int64_t>(sines.size()), kMostLanes)) {
-    features.push_back(sines[static_cast<std::size_t>(index)]);
+    features.push_back(sines[index]);
   }
   return features;
 }
@@ -45,7 +45,7 @@ std::vector<std::int64_t> shown_features(const PositionTable& table, std::int64_
     if (column.quarter % 2 == 0) sines.push_back(column.feature);
   }
   for (const std::int64_t index : evenly(static_cast<std::int64_t>(sines.size()), cells)) {
-    features.push_back(sines[static_cast<std::size_t>(index)]);
+    features.push_back(sines[index]);
   }
   return features;
 }

@@ -32,8 +32,8 @@ class ByteReader {
       raise_at(offset(),
                fmt::format("the file ends within {} ({} bytes are needed, {} remain)", what, count, remaining()));
     }
-    const auto taken = bytes_.subspan(position_, static_cast<std::size_t>(count));
-    position_ += static_cast<std::size_t>(count);
+    const auto taken = bytes_.subspan(position_, count);
+    position_ += count;
     return taken;
   }
   /// `count` items of `size` bytes each; the product cannot overflow.

@@ -94,7 +94,7 @@ template <class Thing, class NameOf> void refuse_repeated(const std::vector<Thin
 
 void take_metadata(ByteReader& reader, std::uint64_t count, GgufHead& head) {
   std::vector<std::uint64_t> offsets;
-  head.metadata.reserve(static_cast<std::size_t>(count));
+  head.metadata.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     offsets.push_back(reader.offset());
     GgufEntry entry = take_entry(reader);
@@ -217,7 +217,7 @@ GgufHead read_gguf_head(std::span<const std::byte> file) {
                             reader.remaining()));
   }
   std::vector<std::uint64_t> infos;
-  head.tensors.reserve(static_cast<std::size_t>(counts.tensors));
+  head.tensors.reserve(counts.tensors);
   for (std::uint64_t i = 0; i < counts.tensors; ++i) {
     infos.push_back(reader.offset());
     head.tensors.push_back(take_tensor(reader, head.alignment));

@@ -85,7 +85,7 @@ GgufArray take_array(ByteReader& reader) {
   const std::span<const std::byte> rest = reader.rest();
   const std::uint64_t begin = reader.offset();
   for (std::uint64_t i = 0; i < count; ++i) take_value_of(reader, array.type);
-  array.bytes = rest.first(static_cast<std::size_t>(reader.offset() - begin));
+  array.bytes = rest.first(reader.offset() - begin);
   return array;
 }
 

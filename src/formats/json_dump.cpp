@@ -26,7 +26,7 @@ void write_escaped(std::string& out, char c) {
 void write_string(std::string& out, std::string_view text) {
   out += '"';
   while (true) {
-    const auto valid = static_cast<std::size_t>(utf8::find_invalid(text.begin(), text.end()) - text.begin());
+    const std::size_t valid = utf8::find_invalid(text.begin(), text.end()) - text.begin();
     for (const char c : text.substr(0, valid)) {
       const bool is_control = static_cast<unsigned char>(c) < 0x20 || c == '\x7F';
       is_control || c == '"' || c == '\\' ? write_escaped(out, c) : out.push_back(c);

@@ -56,7 +56,7 @@ std::vector<std::byte> convert(const CheckedNpyHead& file, std::span<const std::
   std::byte* to = out.data();
   visit_in_order(file.head, static_cast<std::int64_t>(count), [&](std::int64_t source) {
     Bits bits;
-    std::memcpy(&bits, data.data() + static_cast<std::size_t>(source) * sizeof(Bits), sizeof(Bits));
+    std::memcpy(&bits, data.data() + source * sizeof(Bits), sizeof(Bits));
     const Result result = convert_one(file.element.big_endian ? swapped(bits) : bits, source);
     std::memcpy(to, &result, sizeof(Result));
     to += sizeof(Result);
@@ -123,7 +123,7 @@ NpyHead read_npy_head(std::span<const std::byte> bytes, std::int64_t file_size, 
 
 NpyArray read_npy(std::span<const std::byte> bytes, const NpyOptions& options) {
   CheckedNpyHead file = check_npy_head(bytes, static_cast<std::int64_t>(bytes.size()), options);
-  const auto data = bytes.subspan(static_cast<std::size_t>(file.head.data_offset),  // both have been checked
+  const auto data = bytes.subspan(file.head.data_offset,  // both have been checked
                                   static_cast<std::size_t>(file.data_size));
   NpyArray array;
   array.type = file.head.type;

@@ -43,7 +43,7 @@ struct NpzStream::State {
   void inflate_step(std::span<std::byte>& out) {
     if (pending.empty() && stored_end < member.stored_bytes) {
       const std::int64_t left = member.stored_bytes - stored_end;
-      const auto piece = std::span(buffer).first(static_cast<std::size_t>(std::min<std::int64_t>(left, kPiece)));
+      const auto piece = std::span(buffer).first(std::min<std::int64_t>(left, kPiece));
       take_stored(piece);
       pending = piece;
     }
@@ -110,16 +110,16 @@ void NpzStream::read(std::span<std::byte> out) {
 }
 
 void NpzStream::skip(std::int64_t count) {
-  std::vector<std::byte> unused(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, kPiece)));
+  std::vector<std::byte> unused(std::clamp<std::int64_t>(count, 0, kPiece));
   for (; count > 0; count -= static_cast<std::int64_t>(unused.size())) {
-    unused.resize(static_cast<std::size_t>(std::min<std::int64_t>(count, kPiece)));
+    unused.resize(std::min<std::int64_t>(count, kPiece));
     read(unused);
   }
 }
 
 NpyArray read_npz(const ByteSource& file, const NpzMember& member, const NpyOptions& options) {
   NpzStream stream(file, member);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(member.bytes));
+  std::vector<std::byte> bytes(member.bytes);
   stream.read(bytes);
   return read_npy(bytes, options);
 }

@@ -200,7 +200,7 @@ std::vector<Facts> read_entries(const ByteSource& file, const ZipDirectory& dire
   const auto bytes = zip_bytes(file, directory.offset, directory.size);
   ByteReader reader(bytes);
   std::vector<Facts> entries;
-  entries.reserve(static_cast<std::size_t>(directory.members));
+  entries.reserve(directory.members);
   for (std::int64_t i = 0; i < directory.members; ++i) {
     const std::int64_t offset = directory.offset + static_cast<std::int64_t>(reader.offset());
     entries.push_back(read_central(reader, offset));

@@ -27,7 +27,7 @@ constexpr JsonLimits kLimits = {.depth = 3, .bytes = kLongestHeader, .values = 1
 std::int64_t header_length(const ByteSource& file) {
   if (file.size == 0) raise_at(0, "the file is empty");
   std::array<std::byte, kBeforeHeader> front{};
-  const auto present = static_cast<std::size_t>(std::min(file.size, kBeforeHeader));
+  const std::size_t present = std::min(file.size, kBeforeHeader);
   file.read(0, std::span(front).first(present));
   const std::uint64_t length = ByteReader(std::span(front).first(present)).u64("the header length");
   if (length > static_cast<std::uint64_t>(kLongestHeader)) {
@@ -211,7 +211,7 @@ const SafetensorsTensor* SafetensorsHead::find(std::string_view name) const {
 SafetensorsHead read_safetensors_head(const ByteSource& file) {
   // the smallest tensor: "":{"dtype":"F4","shape":[],"data_offsets":[0,0]},
   constexpr std::size_t kShortestHeaderEntry = 50;
-  std::string header(static_cast<std::size_t>(header_length(file)), '\0');
+  std::string header(header_length(file), '\0');
   file.read(kBeforeHeader, std::as_writable_bytes(std::span(header)));
   if (!header.starts_with('{')) raise_at(kBeforeHeader, "the header must be a JSON object and begin with '{'");
 

@@ -133,7 +133,7 @@ std::int64_t zip_signed(std::uint64_t value, std::int64_t offset, std::string_vi
 }
 
 std::vector<std::byte> zip_bytes(const ByteSource& file, std::int64_t offset, std::int64_t size) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
+  std::vector<std::byte> bytes(size);
   file.read(offset, bytes);
   return bytes;
 }

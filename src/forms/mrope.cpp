@@ -130,12 +130,12 @@ MropePositions mrope_positions(std::span<const MropePiece> pieces, const MropeOp
     made.tokens += tokens_of(piece, options);
     if (made.tokens > kMostMropeTokens) raise("mrope: there are more than 2^32 tokens");
   }
-  made.ids.resize(static_cast<std::size_t>(3 * made.tokens));
+  made.ids.resize(3 * made.tokens);
   std::int64_t position = options.first, at = 0, largest = options.first - 1;
   const auto put = [&](const MropeId& id) {
     for (std::int64_t axis = 0; axis < 3; ++axis) {
-      const std::int64_t value = id[static_cast<std::size_t>(axis)];
-      made.ids[static_cast<std::size_t>(axis * made.tokens + at)] = value;
+      const std::int64_t value = id[axis];
+      made.ids[axis * made.tokens + at] = value;
       largest = std::max(largest, value);
     }
     ++at;

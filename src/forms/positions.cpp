@@ -34,7 +34,7 @@ std::vector<std::int64_t> positions_from_mask(std::span<const std::int64_t> mask
   for (std::int64_t row = 0; row < options.batch; ++row) {
     std::int64_t seen = 0;
     for (std::int64_t i = row * sequence; i < (row + 1) * sequence; ++i) {
-      const auto at = static_cast<std::size_t>(i);
+      const std::size_t at = i;
       if (mask[at] != 0) ++seen;
       const std::int64_t token = options.rule == MaskRule::kRoberta ? seen + options.padding : seen - 1;
       ids[at] = mask[at] != 0 ? token : options.padding;
@@ -54,7 +54,7 @@ std::vector<std::int64_t> grid_positions(std::span<const std::int64_t> extents) 
     }
   }
   std::vector<std::int64_t> ids;
-  ids.reserve(extents.size() * static_cast<std::size_t>(count));
+  ids.reserve(extents.size() * count);
   for (std::size_t axis = 0; axis < extents.size(); ++axis) {
     std::int64_t repeat = 1;  // consecutive cells that share a coordinate on this axis
     for (std::size_t inner = axis + 1; inner < extents.size(); ++inner) repeat *= extents[inner];
@@ -78,7 +78,7 @@ std::vector<std::int64_t> randomised_positions(std::int64_t count, std::int64_t 
   Random random(seed);
   std::unordered_set<std::int64_t> taken;
   std::vector<std::int64_t> ids;
-  ids.reserve(static_cast<std::size_t>(count));
+  ids.reserve(count);
   for (std::int64_t last = longest - count; last < longest; ++last) {
     const std::int64_t drawn = random.below(last + 1);
     ids.push_back(taken.insert(drawn).second ? drawn : last);

@@ -22,7 +22,7 @@ double logarithm_at(const Temperature& t, std::int64_t position) noexcept {
 }
 
 double factor_at(const Temperature& t, std::int64_t position, std::int64_t head) noexcept {
-  const double scale = t.head_scales.empty() ? t.scale : t.head_scales[static_cast<std::size_t>(head)];
+  const double scale = t.head_scales.empty() ? t.scale : t.head_scales[head];
   return (t.rule == TemperatureRule::kTokens ? 0 : 1) + scale * logarithm_at(t, position);
 }
 

@@ -13,8 +13,6 @@
 namespace posenc::lessons {
 namespace {
 
-std::size_t as_index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 // The slope of a head, as the library has it: the penalty of distance 1.
 double slope_of_head(const Bias& form, std::int64_t head) { return -bias_at(form, head, 1, 0); }
 
@@ -64,8 +62,8 @@ Story tell_alibi(const StoryContent& content, const StoryOptions& options) {
     slopes.push_back(
         {"ln 2 / slope", {{{"ln 2", std::numbers::ln2}}}, "", CellFactor{fmt::format("slope{}", h), slope}});
   }
-  StoryMatrix table = computed(
-      {"H", "H: the heads", numbered("head", as_index(scheme.heads)), {"slope", "half-life"}}, std::move(slopes));
+  StoryMatrix table =
+      computed({"H", "H: the heads", numbered("head", scheme.heads), {"slope", "half-life"}}, std::move(slopes));
   table.digits = 4;
   story.show(table);
 
@@ -119,7 +117,7 @@ Story tell_alibi(const StoryContent& content, const StoryOptions& options) {
   }
   StoryMatrix both = computed({"N",
                                fmt::format("N: slopes of {} heads", other.heads),
-                               numbered("head", as_index(other.heads)),
+                               numbered("head", other.heads),
                                {"slope", "unchanged-formula"}},
                               std::move(compared));
   both.digits = 4;

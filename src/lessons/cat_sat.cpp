@@ -60,7 +60,7 @@ Story tell_cat_sat(const StoryContent& content, const StoryOptions& options) {
   StoryBuilder story(content, options);
   const std::vector<std::string> words = content.texts("words");
   const Sinusoidal scheme{.width = content.integer("width")};
-  const std::vector<std::string> features = numbered("d", static_cast<std::size_t>(scheme.width));
+  const std::vector<std::string> features = numbered("d", scheme.width);
   std::vector<std::int64_t> positions(words.size());
   std::iota(positions.begin(), positions.end(), content.integer("first_position"));
 
@@ -84,7 +84,7 @@ Story tell_cat_sat(const StoryContent& content, const StoryOptions& options) {
   const std::string moved = content.text("moved");
   const auto found = std::find(words.begin(), words.end(), moved);
   if (found == words.end()) raise(fmt::format("content: stories/{}.json: '{}' is no word", content.name(), moved));
-  const auto word = static_cast<std::size_t>(found - words.begin());
+  const std::size_t word = found - words.begin();
   story.say("word", moved);
   std::vector<CellTerms> elsewhere;
   std::vector<std::string> places;

@@ -95,7 +95,7 @@ Story tell_dog_bites_man(const StoryContent& content, const StoryOptions& option
   const std::vector<std::string> words = is_own ? own_words(options.text) : content.texts("words");
   const std::vector<std::string> labels = unique_labels(words);
   const Sinusoidal scheme{.width = content.integer(is_own ? "text_width" : "width")};
-  const std::vector<std::string> features = numbered("d", static_cast<std::size_t>(scheme.width));
+  const std::vector<std::string> features = numbered("d", scheme.width);
   std::vector<std::int64_t> positions(words.size());
   std::iota(positions.begin(), positions.end(), 0);
   std::vector<std::size_t> same(words.size());

@@ -15,7 +15,7 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<std::int64_t> range(std::int64_t first, std::int64_t count) {
-  std::vector<std::int64_t> result(static_cast<std::size_t>(count));
+  std::vector<std::int64_t> result(count);
   std::iota(result.begin(), result.end(), first);
   return result;
 }
@@ -85,7 +85,7 @@ Story tell_dot_product(const StoryContent& content, const StoryOptions& options)
   StoryBuilder story(content, options);
   const Sinusoidal scheme{.width = content.integer("width")};
   const std::int64_t length = content.integer("length"), m = content.integer("m"), n = content.integer("n");
-  const std::vector<std::string> features = numbered("d", static_cast<std::size_t>(scheme.width));
+  const std::vector<std::string> features = numbered("d", scheme.width);
   const auto table = [&](std::string name, std::string caption, const std::vector<std::int64_t>& positions) {
     return waves({std::move(name), std::move(caption), as_labels(positions), features}, scheme, positions);
   };

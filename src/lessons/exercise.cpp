@@ -162,7 +162,7 @@ Exercise exercise(std::string_view kind, const ExerciseVariables& variables) {
 Exercise exercise(std::uint64_t seed) {
   const auto& sources = lessons::exercise_sources();
   const std::int64_t which = Random(seed).below(static_cast<std::int64_t>(sources.size()));
-  return exercise(sources[static_cast<std::size_t>(which)].kind.name, seed);
+  return exercise(sources[which].kind.name, seed);
 }
 
 double tolerance_of(const Exercise& exercise) { return lessons::unit_of(exercise.decimals, exercise.whole); }

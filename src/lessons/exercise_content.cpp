@@ -82,7 +82,7 @@ class Maker {
     if (rule.find("one_of") != nullptr) {
       const Json::Array& list = list_of(rule, "one_of", where_);
       if (list.empty()) complain(where_, "'one_of' is empty");
-      return evaluated(list[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(list.size())))]);
+      return evaluated(list[random_.below(static_cast<std::int64_t>(list.size()))]);
     }
     if (const Json* const value = rule.find("value")) return evaluated(*value);
     const double unit =
@@ -248,7 +248,7 @@ Draft drafted(const ExerciseSource& source, Random& random, const ExerciseVariab
   if (text->find("variants") != nullptr) {
     const Json::Array& variants = list_of(*text, "variants", source.where);
     if (variants.empty()) complain(source.where, "'variants' is empty");
-    text = &variants[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(variants.size())))];
+    text = &variants[random.below(static_cast<std::int64_t>(variants.size()))];
   }
   return Maker(*text, source.where, random, fixed).draft();
 }

@@ -155,7 +155,7 @@ class Reader {
     const char* const end = text_.data() + text_.size();
     const auto [stop, error] = std::from_chars(text_.data() + at_, end, result);
     if (error != std::errc()) fail("a number", at_);
-    at_ = static_cast<std::size_t>(stop - text_.data());
+    at_ = stop - text_.data();
     return result;
   }
 

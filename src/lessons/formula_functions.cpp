@@ -89,7 +89,7 @@ double fade(const Arguments& a) {
   if (pair < 0 || pair >= std::ssize(rates)) {
     raise("formula: fade needs a pair that grows");
   }
-  return std::exp(rates[static_cast<std::size_t>(pair)] * a.number(2));
+  return std::exp(rates[pair] * a.number(2));
 }
 
 double bucket(const Arguments& a) {
@@ -110,7 +110,7 @@ double value(const Arguments& a) {
   const std::int64_t column = a.whole(2);
   if (column < 0 || column >= static_cast<std::int64_t>(row.size()))
     raise("formula: value needs a column of the row");
-  return row[static_cast<std::size_t>(column)];
+  return row[column];
 }
 
 Pair rotated_pair(const Arguments& a) {

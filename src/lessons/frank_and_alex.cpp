@@ -24,7 +24,7 @@ double mean_magnitude(const StoryMatrix& matrix) {
 std::size_t place_in(const std::vector<std::string>& labels, std::string_view label) {
   const auto found = std::find(labels.begin(), labels.end(), label);
   if (found == labels.end()) raise(fmt::format("content: stories/frank-and-alex.json: no label '{}'", label));
-  return static_cast<std::size_t>(found - labels.begin());
+  return found - labels.begin();
 }
 
 double at(const StoryMatrix& matrix, std::string_view row, std::string_view column) {
@@ -72,7 +72,7 @@ std::size_t asked_width(const StoryOptions& options, std::size_t features) {
   if (width < 2 || width > most || width % 2 != 0) {
     raise(fmt::format("width: must be an even number from 2 to {} but is {}", most, width));
   }
-  return static_cast<std::size_t>(width);
+  return width;
 }
 
 std::vector<std::string> joined(std::vector<std::string> labels, const std::vector<std::string>& more) {
@@ -175,7 +175,7 @@ Closest closest_rows(const std::vector<double>& table, std::size_t width) {
 }
 
 std::vector<double> rows_at(const Sinusoidal& scheme, const std::vector<std::int64_t>& positions) {
-  std::vector<double> rows(positions.size() * static_cast<std::size_t>(scheme.width));
+  std::vector<double> rows(positions.size() * scheme.width);
   tabulate(view(rows.data(), {static_cast<std::int64_t>(positions.size()), scheme.width}), {.ids = positions},
            prepare(scheme));
   return rows;
@@ -183,10 +183,10 @@ std::vector<double> rows_at(const Sinusoidal& scheme, const std::vector<std::int
 
 void show_requirements(StoryBuilder& story, const StoryContent& content, const Sinusoidal& scheme,
                        const StoryMatrix& p, std::int64_t last_seat) {
-  const auto width = static_cast<std::size_t>(scheme.width);
+  const std::size_t width = scheme.width;
   const std::int64_t first = content.integer("first_position");
   const std::int64_t up_to = content.integer("unique_up_to");
-  std::vector<std::int64_t> seats(static_cast<std::size_t>(up_to - first + 1));
+  std::vector<std::int64_t> seats(up_to - first + 1);
   std::iota(seats.begin(), seats.end(), first);
   const Closest closest = closest_rows(rows_at(scheme, seats), width);
   // The last seat on its own, and among others in a different order.

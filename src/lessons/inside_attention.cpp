@@ -24,7 +24,7 @@ double spread_of_column(const StoryMatrix& matrix, std::size_t column) {
 Story tell_why_inside_attention(const StoryContent& content, const StoryOptions& options) {
   StoryBuilder story(content, options);
   const Sinusoidal scheme{.width = content.integer("width")};
-  const std::vector<std::string> features = numbered("d", static_cast<std::size_t>(scheme.width));
+  const std::vector<std::string> features = numbered("d", scheme.width);
   const std::vector<std::int64_t> starts = content.integers("starts");
   const std::int64_t distance = content.integer("distance");
   std::vector<std::int64_t> queries;

@@ -40,7 +40,7 @@ Story tell_kv_cache(const StoryContent& content, const StoryOptions& options) {
   StoryBuilder story(content, options);
   const Rope scheme{.dims = content.integer("dims"), .layout = PairLayout::kInterleaved};
   const Rotation form = prepare(scheme);
-  const std::vector<std::string> features = numbered("d", static_cast<std::size_t>(scheme.dims));
+  const std::vector<std::string> features = numbered("d", scheme.dims);
   const std::vector<std::int64_t> queries = content.integers("queries");
   const std::int64_t evicted = content.integer("evicted");
   const std::vector<double> key_values = content.table("k");
@@ -103,7 +103,7 @@ Story tell_kv_cache(const StoryContent& content, const StoryOptions& options) {
                  given(labels, remaining), form, moved_positions);
   double difference = 0;
   for (std::size_t i = 0; i < recomputed.values.size(); ++i) {
-    const std::size_t from = i + static_cast<std::size_t>(evicted) * features.size();
+    const std::size_t from = i + evicted * features.size();
     difference = std::max(difference, std::fabs(recomputed.values[i] - shifted.values[from]));
   }
   story.show({residual("largest difference from recomputed keys", difference)});

@@ -22,7 +22,7 @@ struct Learning {
 Learning untrained(const StoryContent& content) {
   Learning result;
   result.scheme = {.rows = content.integer("rows"), .width = content.integer("width")};
-  result.table.resize(static_cast<std::size_t>(result.scheme.rows * result.scheme.width));
+  result.table.resize(result.scheme.rows * result.scheme.width);
   // Drawn as one long row, because every row of this scheme would be the same.
   const auto size = static_cast<std::int64_t>(result.table.size());
   const Shift noise{.width = size, .step = 0.0, .seed = content.integer("seed")};
@@ -58,7 +58,7 @@ std::vector<CellTerms> gradient_terms(const StoryMatrix& e, const StoryMatrix& x
                                       const std::vector<std::int64_t>& rows) {
   std::vector<CellTerms> cells;
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    const auto word = static_cast<std::size_t>(rows[row]);
+    const std::size_t word = rows[row];
     for (std::size_t i = 0; i < e.columns.size(); ++i) {
       if (word >= x.rows.size()) {
         cells.push_back(constant("0: no token used this row"));
@@ -111,7 +111,7 @@ std::vector<double> train_once(Learning& learning, const StoryContent& content, 
 Story tell_learned_or_sinusoidal(const StoryContent& content, const StoryOptions& options) {
   StoryBuilder story(content, options);
   Learning learning = untrained(content);
-  const std::vector<std::string> features = numbered("d", static_cast<std::size_t>(learning.scheme.width));
+  const std::vector<std::string> features = numbered("d", learning.scheme.width);
   const std::vector<std::int64_t> shown = content.integers("shown_rows");
   const std::vector<std::string> words = content.texts("words");
   const std::int64_t rows = learning.scheme.rows;
@@ -167,7 +167,7 @@ Story tell_learned_or_sinusoidal(const StoryContent& content, const StoryOptions
   story.show({count("learned", model.rows * model.width), count("sinusoidal", 0)});
 
   story.step("relative");
-  std::vector<std::int64_t> all(static_cast<std::size_t>(rows));
+  std::vector<std::int64_t> all(rows);
   std::iota(all.begin(), all.end(), 0);
   const Adjacent noise =
       products_of_adjacent_rows(rows_at({"E'", "", as_labels(all), features}, learning.form(), all));

@@ -37,7 +37,7 @@ BackHead back_head(std::string_view mark, const Sinusoidal& scheme, const std::v
 // The column of the largest weight of a row.
 std::size_t peak_of(const StoryMatrix& weights, std::size_t row) {
   const std::span<const double> values = row_of(weights, row);
-  return static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+  return std::max_element(values.begin(), values.end()) - values.begin();
 }
 
 }  // namespace
@@ -45,11 +45,11 @@ std::size_t peak_of(const StoryMatrix& weights, std::size_t row) {
 Story tell_look_back(const StoryContent& content, const StoryOptions& options) {
   StoryBuilder story(content, options);
   const Sinusoidal scheme{.width = content.integer("width")};
-  const auto width = static_cast<std::size_t>(scheme.width);
+  const std::size_t width = scheme.width;
   const std::int64_t k = content.integer("k"), far = content.integer("far"), length = content.integer("length");
   const double sharpness = content.number("sharpness");
   const std::vector<std::string> features = numbered("d", width);
-  std::vector<std::int64_t> positions(static_cast<std::size_t>(length)), far_positions(positions.size());
+  std::vector<std::int64_t> positions(length), far_positions(positions.size());
   std::iota(positions.begin(), positions.end(), 0);
   std::iota(far_positions.begin(), far_positions.end(), far);
   story.say("k", std::to_string(k));
@@ -95,8 +95,8 @@ Story tell_look_back(const StoryContent& content, const StoryOptions& options) {
   story.show(head.weights);
   bool is_at_peak = true;
   double least = 1;
-  for (auto row = static_cast<std::size_t>(k); row < positions.size(); ++row) {
-    const std::size_t wanted = row - static_cast<std::size_t>(k);
+  for (std::size_t row = k; row < positions.size(); ++row) {
+    const std::size_t wanted = row - k;
     is_at_peak = is_at_peak && peak_of(head.weights, row) == wanted;
     least = std::min(least, head.weights.at(row, wanted));
   }

@@ -50,7 +50,7 @@ Story tell_nope(const StoryContent& content, const StoryOptions& options) {
   std::vector<std::size_t> order;
   std::vector<std::string> other;
   for (const std::int64_t place : content.integers("order")) {
-    order.push_back(static_cast<std::size_t>(place));
+    order.push_back(place);
     other.push_back(words[order.back()]);
   }
   story.say("first", fmt::format("{}", fmt::join(words, " ")));

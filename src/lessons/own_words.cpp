@@ -73,7 +73,7 @@ std::vector<std::string> unique_labels(const std::vector<std::string>& words) {
 std::vector<double> rows_of_words(const std::vector<std::string>& words, std::int64_t width) {
   std::vector<double> rows;
   for (const std::string& word : words) {
-    std::vector<double> row(static_cast<std::size_t>(width));
+    std::vector<double> row(width);
     const Shift noise{.width = width, .step = 0.0, .seed = static_cast<std::int64_t>(hash_of(word) >> 1U)};
     tabulate(view(row.data(), {1, width}), {}, prepare(noise));
     const double length = std::sqrt(dot(row, row));

@@ -25,7 +25,7 @@ Story tell_permutation_proof(const StoryContent& content, const StoryOptions& op
   StoryBuilder story(content, options);
   const std::vector<std::string> words = content.texts("words");
   std::vector<std::size_t> order;
-  for (const std::int64_t place : content.integers("order")) order.push_back(static_cast<std::size_t>(place));
+  for (const std::int64_t place : content.integers("order")) order.push_back(place);
   std::vector<std::string> moved;
   std::vector<double> ones(words.size() * words.size());
   for (std::size_t row = 0; row < order.size(); ++row) {

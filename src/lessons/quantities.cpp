@@ -13,8 +13,6 @@
 namespace posenc::lessons {
 namespace {
 
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 double wave_of(double angle, std::uint8_t quarter) {
   Waves waves;
   waves.waves.push_back({frequency_from_radians(angle), 0});
@@ -54,14 +52,14 @@ std::vector<double> attended(std::vector<double> x, const Scheme& scheme, bool c
 template <class T> std::vector<T> waves_at(const Scheme& scheme, std::int64_t position, Numerics numerics) {
   const Form form = prepare(scheme, {.numerics = numerics});
   if (const auto* addition = std::get_if<Addition>(&form)) {
-    std::vector<T> row(index(addition->width));
+    std::vector<T> row(addition->width);
     tabulate(view(row.data(), {1, addition->width}), {.first = position}, *addition);
     return row;
   }
   const auto* rotation = std::get_if<Rotation>(&form);
   if (rotation == nullptr) raise(fmt::format("float32_error: {} has no angles", name_of(scheme)));
   const std::int64_t pairs = pairs_of(*rotation);
-  std::vector<T> both(index(2 * pairs));
+  std::vector<T> both(2 * pairs);
   tabulate(view(both.data(), {1, pairs}), view(both.data() + pairs, {1, pairs}), {.first = position}, *rotation);
   return both;
 }
@@ -78,7 +76,7 @@ double sine_of(double angle) { return wave_of(angle, 0); }
 double cosine_of(double angle) { return wave_of(angle, 1); }
 
 std::vector<double> row_at(const Addition& form, std::int64_t position) {
-  std::vector<double> row(index(form.width));
+  std::vector<double> row(form.width);
   tabulate(view(row.data(), {1, form.width}), {.first = position}, form);
   return row;
 }
@@ -88,7 +86,7 @@ double sinusoid_at(const Sinusoidal& scheme, std::int64_t position, std::int64_t
   if (column < 0 || column >= scheme.width) {
     raise(fmt::format("pe: column {} is not one of {}", column, scheme.width));
   }
-  return row[index(column)];
+  return row[column];
 }
 
 double dot_product_at(const Sinusoidal& scheme, std::int64_t distance) {
@@ -103,7 +101,7 @@ double frequency_at(const Rotation& form, std::int64_t pair) {
   if (pair < 0 || pair >= pairs_of(form)) {
     raise(fmt::format("frequency: pair {} is not one of {}", pair, pairs_of(form)));
   }
-  return radians_of(form.frequencies[index(pair)]);
+  return radians_of(form.frequencies[pair]);
 }
 
 double frequency_at(std::int64_t dims, std::int64_t pair, double base) {
@@ -114,23 +112,23 @@ Pair turned(const Rope& scheme, std::int64_t pair, std::int64_t position, Pair v
   const Rotation form = prepare(scheme);
   if (pair < 0 || pair >= pairs_of(form)) raise(fmt::format("turn: pair {} is not one of {}", pair, pairs_of(form)));
   const PairPlacement places = placement_of(scheme.layout, pairs_of(form));
-  std::vector<double> x(index(scheme.dims));
-  x[index(pair * places.read.step)] = value.a;
-  x[index(pair * places.read.step + places.read.apart)] = value.b;
+  std::vector<double> x(scheme.dims);
+  x[pair * places.read.step] = value.a;
+  x[pair * places.read.step + places.read.apart] = value.b;
   rotate(view(x.data(), {1, scheme.dims}), {.first = position}, form);
-  return {x[index(pair * places.write.step)], x[index(pair * places.write.step + places.write.apart)]};
+  return {x[pair * places.write.step], x[pair * places.write.step + places.write.apart]};
 }
 
 double bias_at(const Bias& form, std::int64_t head, std::int64_t query, std::int64_t key) {
   if (head < 0 || head >= form.heads) raise(fmt::format("bias: head {} is not one of {}", head, form.heads));
-  std::vector<double> values(index(form.heads));
+  std::vector<double> values(form.heads);
   bias(view(values.data(), {form.heads, 1, 1}), {.first = query}, {.first = key}, form);
-  return values[index(head)];
+  return values[head];
 }
 
 std::int64_t entry_at(const DistanceMap& map, std::int64_t distance) {
   const auto last = static_cast<std::int64_t>(map.entries.size()) - 1;
-  return map.entries[index(std::clamp<std::int64_t>(distance - map.first, 0, last))];
+  return map.entries[std::clamp<std::int64_t>(distance - map.first, 0, last)];
 }
 
 double softmax_weight(std::span<const double> scores, std::size_t which) {

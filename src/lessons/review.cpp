@@ -65,7 +65,7 @@ ReviewState reviewed(const ReviewState& before, int grade, std::int64_t day) {
   const bool is_first = before.stability == 0.0;
   const std::int64_t days = is_first ? 0 : std::max<std::int64_t>(day - before.last, 0);
   ReviewState after = before;
-  const double stability = is_first ? kW[static_cast<std::size_t>(grade - 1)] : next_stability(before, grade, days);
+  const double stability = is_first ? kW[grade - 1] : next_stability(before, grade, days);
   after.stability = std::clamp(stability, kLeastStability, static_cast<double>(kLongestInterval));
   after.difficulty = is_first ? in_range(initial_difficulty(grade)) : next_difficulty(before.difficulty, grade);
   // by definition, recall falls to 0.9 after `stability` days

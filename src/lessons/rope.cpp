@@ -60,7 +60,7 @@ Story tell_rope(const StoryContent& content, const StoryOptions& options) {
   StoryBuilder story(content, options);
   const Rope scheme{.dims = content.integer("dims"), .layout = PairLayout::kInterleaved};
   const Rotation form = prepare(scheme);
-  const std::vector<std::string> features = numbered("d", static_cast<std::size_t>(scheme.dims));
+  const std::vector<std::string> features = numbered("d", scheme.dims);
   const std::vector<std::string> pairs = numbered("pair", features.size() / 2);
   const std::vector<std::int64_t> starts = content.integers("starts");
   const std::int64_t offset = content.integer("offset");

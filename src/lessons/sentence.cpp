@@ -16,9 +16,7 @@ SentenceScores sentence_scores(std::string_view text, bool with_positions) {
   const auto count = static_cast<std::int64_t>(words.size());
   std::vector<double> rows = lessons::rows_of_words(words, kWidth);
   if (with_positions) add(view(rows.data(), {count, kWidth}), {}, prepare(Sinusoidal{.width = kWidth}));
-  const auto row = [&](std::int64_t index) {
-    return std::span<const double>(rows.data() + index * kWidth, static_cast<std::size_t>(kWidth));
-  };
+  const auto row = [&](std::int64_t index) { return std::span<const double>(rows.data() + index * kWidth, kWidth); };
   SentenceScores result{.words = lessons::unique_labels(words), .scores = {}};
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t j = 0; j < count; ++j) result.scores.push_back(lessons::dot(row(i), row(j)));

@@ -32,7 +32,7 @@ std::int64_t words_between(std::string_view sentence, std::string_view from, std
 // A block [c s; −s c] for each pair on the diagonal, where c and s are from the row at position k.
 StoryMatrix shift_matrix(const std::string& name, const Sinusoidal& scheme, std::int64_t k) {
   const std::vector<std::int64_t> at = {k};
-  const StoryMatrix row = waves({"", "", {""}, numbered("d", static_cast<std::size_t>(scheme.width))}, scheme, at);
+  const StoryMatrix row = waves({"", "", {""}, numbered("d", scheme.width)}, scheme, at);
   const std::size_t width = row.columns.size();
   const std::vector<double> frequencies = frequencies_of(scheme);
   std::vector<double> values(width * width);
@@ -141,7 +141,7 @@ Story tell_shift(const StoryContent& content, const StoryOptions& options) {
   const std::string from = content.text("from"), to = content.text("to");
   const std::int64_t k = words_between(content.text("sentence"), from, to);
   const Sinusoidal scheme{.width = content.integer("width")};
-  const std::vector<std::string> features = numbered("d", static_cast<std::size_t>(scheme.width));
+  const std::vector<std::string> features = numbered("d", scheme.width);
   story.say("sentence", content.text("sentence"));
   story.say("from", from);
   story.say("to", to);
@@ -179,7 +179,7 @@ Story tell_shift(const StoryContent& content, const StoryOptions& options) {
       story.show(waves({"P+", fmt::format("P+: the encoding at p + {}", k), as_labels(positions), features}, scheme,
                        moved_by(positions, k)));
   const StoryMatrix made = story.show(product("MP", "MP = M · P", before, m, {.transposed = true}));
-  std::vector<std::int64_t> all(static_cast<std::size_t>(content.integer("every_position_below")));
+  std::vector<std::int64_t> all(content.integer("every_position_below"));
   std::iota(all.begin(), all.end(), 0);
   const auto table = [&](const std::vector<std::int64_t>& at) {
     return waves({"", "", std::vector<std::string>(at.size()), features}, scheme, at);

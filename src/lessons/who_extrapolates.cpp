@@ -26,7 +26,7 @@ StoryMatrix perplexities(const StoryContent& content, std::string name, std::str
 std::size_t place_of(const std::vector<std::string>& names, const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) raise(fmt::format("story: who-extrapolates has no '{}'", name));
-  return static_cast<std::size_t>(found - names.begin());
+  return found - names.begin();
 }
 
 // A cell divided by the first one in its row.
@@ -47,7 +47,7 @@ StoryMatrix growths(const StoryMatrix& published, std::size_t at, const StoryMat
       values.push_back(std::numeric_limits<double>::quiet_NaN());
       cells.push_back(constant("not published there"));
     } else {
-      cells.push_back(growth_terms(published, static_cast<std::size_t>(other - published.rows.begin()), at));
+      cells.push_back(growth_terms(published, other - published.rows.begin(), at));
       values.push_back(value_of(cells.back()));
     }
     cells.push_back(growth_terms(own, row, own.columns.size() - 1));
@@ -138,11 +138,9 @@ Story tell_who_extrapolates(const StoryContent& content, const StoryOptions& opt
   const Bias form = prepare(Alibi{.heads = heads});
   std::vector<CellTerms> shares;
   for (std::int64_t head = 0; head < heads; ++head) shares.push_back(share_past(form, head, trained, longest));
-  story.show(computed({"A",
-                       fmt::format("A: weight on keys {} or more positions back", trained),
-                       numbered("head", static_cast<std::size_t>(heads)),
-                       {"share"}},
-                      std::move(shares)));
+  story.show(computed(
+      {"A", fmt::format("A: weight on keys {} or more positions back", trained), numbered("head", heads), {"share"}},
+      std::move(shares)));
 
   story.step("window");
   const std::vector<double> slid = content.numbers("window_published");

@@ -60,7 +60,7 @@ void stop_unclaimed(Rotation& form, const Rope& rope) {
 template <class T> std::vector<std::complex<double>> rotations_of(const Rotation& form, const Positions& positions,
                                                                   std::int64_t tokens) {
   const std::int64_t pairs = pairs_of(form);
-  std::vector<T> cosines(static_cast<std::size_t>(tokens * pairs)), sines(cosines.size());
+  std::vector<T> cosines(tokens * pairs), sines(cosines.size());
   tabulate(view(cosines.data(), {tokens, pairs}), view(sines.data(), {tokens, pairs}), positions, form);
   std::vector<std::complex<double>> rotations(cosines.size());
   for (std::size_t i = 0; i < rotations.size(); ++i) rotations[i] = {to_double(cosines[i]), to_double(sines[i])};
@@ -100,11 +100,11 @@ Effect effect_of_bias(const EngineScheme& t, const Alibi& alibi) {
                 .temperatures = {}};
   if (t.is_absolute_bf16) {
     // slope times the key's position is minus the bias of a query at 0
-    std::vector<BFloat16> rounded(static_cast<std::size_t>(alibi.heads * tokens));
+    std::vector<BFloat16> rounded(alibi.heads * tokens);
     bias(view(rounded.data(), shape), {.first = 0}, {.ids = t.positions}, form);
     for (const BFloat16& value : rounded) effect.biases.push_back(-to_double(value));
   } else {
-    effect.biases.resize(static_cast<std::size_t>(alibi.heads * tokens));
+    effect.biases.resize(alibi.heads * tokens);
     bias(view(effect.biases.data(), shape), {.first = t.positions.back()}, {.ids = t.positions}, form);
   }
   // what all keys of a query share cancels in the softmax

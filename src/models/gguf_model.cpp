@@ -69,7 +69,7 @@ std::vector<bool> attention_of(const GgufMetadata& from, const Architecture& fac
   }
   // blocks at the end that predict further tokens are attention
   const auto end = static_cast<std::int64_t>(count) - from.integer("nextn_predict_layers").value_or(0);
-  for (std::int64_t i = 0; i < end; ++i) found[static_cast<std::size_t>(i)] = (i + 1) % interval == 0;
+  for (std::int64_t i = 0; i < end; ++i) found[i] = (i + 1) % interval == 0;
   return found;
 }
 
@@ -153,7 +153,7 @@ void add_rope(const GgufMetadata& from, const Architecture& facts, std::span<con
   }
   const std::int64_t blocks = from.integer("block_count").value_or(0);
   if (blocks > 4096) from.refuse("block_count", "at most 4096", std::to_string(blocks));
-  const auto count = static_cast<std::size_t>(blocks);
+  const std::size_t count = blocks;
   const std::vector<bool> windows = windows_of(from, facts, count, model);
   const std::vector<bool> attention = attention_of(from, facts, count, model);
   const bool any_window = std::find(windows.begin(), windows.end(), true) != windows.end();
@@ -206,8 +206,8 @@ void add_without_position(const GgufMetadata& from, const Architecture& facts, c
   for (const std::int64_t i : all.layers) {
     LayerGroup one = group;
     one.layers = {i};
-    one.layer_type = attention[static_cast<std::size_t>(i)] ? "full_attention" : "linear_attention";
-    if (!attention[static_cast<std::size_t>(i)]) {
+    one.layer_type = attention[i] ? "full_attention" : "linear_attention";
+    if (!attention[i]) {
       one.token_mixer = one.layer_type;
       one.is_causal.reset();
     }

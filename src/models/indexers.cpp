@@ -42,7 +42,7 @@ void add_indexer(const Config& config, const Family& family, Model& model) {
     if (attention == nullptr) continue;
     LayerGroup made;
     for (const std::int64_t layer : group.layers) {
-      const auto at = static_cast<std::size_t>(layer);
+      const std::size_t at = layer;
       const bool is_indexed = family.indexed.empty() || (at < layers.size() && layers[at].type == family.indexed);
       if (is_indexed) made.layers.push_back(layer);
     }

@@ -77,7 +77,7 @@ bool read_layer_types(LayerFacts& facts) {
   if (!is_given(facts.config, key) && array != nullptr && array->size() != facts.layers.size()) return false;
   std::vector<std::string> list = *texts(facts.config, key);
   // Step 3.5 also lists the layers that predict further tokens
-  const auto further = static_cast<std::size_t>(integer(facts.config, "num_nextn_predict_layers", 0).value_or(0));
+  const std::size_t further = integer(facts.config, "num_nextn_predict_layers", 0).value_or(0);
   if (further > 0 && list.size() == facts.layers.size() + further) list.resize(facts.layers.size());
   check_size(key, list.size(), facts.layers.size());
   for (std::size_t i = 0; i < list.size(); ++i) set_type(facts.layers[i], current_name(list[i]));
@@ -157,7 +157,7 @@ void by_pattern(LayerFacts& facts) {
   if (!pattern.only_others_rotate) return;
   const std::int64_t last = std::ssize(facts.layers) - 1;
   for (std::int64_t i = 0; i <= last; ++i) {
-    Layer& layer = facts.layers[static_cast<std::size_t>(i)];
+    Layer& layer = facts.layers[i];
     const bool is_picked = pattern.is_from_end ? (last - i) % pattern.every == 0 : layer.type == pattern.picked;
     layer.rotates = layer.rotates && !is_picked;
   }
@@ -344,7 +344,7 @@ bool is_known_type(std::string_view type) {
 bool is_sliding(std::string_view type) { return type == kSliding || type == "hybrid_sliding"; }
 
 std::vector<Layer> layers_of(const Config& config, const Family& family, std::int64_t count, Remarks& remarks) {
-  std::vector<Layer> layers(static_cast<std::size_t>(count));
+  std::vector<Layer> layers(count);
   LayerFacts facts{config, family, remarks, layers};
   facts.is_listed = family.part.empty() && read_layer_types(facts);
   family.layers.rule(facts);

@@ -29,7 +29,7 @@ void add_windows(const Json& window, const Config& params, Json::Object& made) {
   const std::int64_t layers = integer(params, "n_layers").value_or(0);
   if (layers > 4096) refuse(params, "n_layers", "at most 4096");
   for (std::int64_t i = 0; i < layers; ++i) {
-    const Json& one = (*list)[static_cast<std::size_t>(i) % list->size()];
+    const Json& one = (*list)[i % list->size()];
     types.emplace_back(one.as<std::nullptr_t>() != nullptr ? kFull : kSliding);
   }
   for (const Json& one : *list) {

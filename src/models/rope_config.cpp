@@ -301,7 +301,7 @@ std::vector<std::int64_t> dealt(std::vector<std::int64_t> sections, std::int64_t
   const std::int64_t axes = std::ssize(sections);
   std::int64_t others = 0;
   for (std::int64_t axis = 1; axis < axes; ++axis) {
-    auto& section = sections[static_cast<std::size_t>(axis)];
+    auto& section = sections[axis];
     section = std::min(section, (pairs - axis + axes - 1) / axes);
     others += section;
   }

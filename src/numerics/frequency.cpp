@@ -25,7 +25,7 @@ std::uint64_t bits_from(const RealAccess::Words& words, std::int64_t first) {
   constexpr int kBits = 64;
   if (first <= -kBits || first >= Real::kBits) return 0;
   if (first < 0) return words[0] << -first;
-  const auto at = static_cast<std::size_t>(first / kBits);
+  const std::size_t at = first / kBits;
   const int rest = static_cast<int>(first % kBits);
   if (rest == 0) return words[at];
   const std::uint64_t above = at + 1 < words.size() ? words[at + 1] << (kBits - rest) : 0;
@@ -82,7 +82,7 @@ namespace {
 // 1, ratio, ratio², …
 std::vector<Real> powers_of(const Real& ratio, std::int64_t count) {
   std::vector<Real> values;
-  values.reserve(static_cast<std::size_t>(count));
+  values.reserve(count);
   Real value = 1;
   for (std::int64_t k = 0; k < count; ++k) {
     values.push_back(value);

@@ -95,7 +95,7 @@ Wide log_of(const Wide& x) {
   const Tables& known = tables();
   // near 1 the two parts cancel exactly: ln ½ is −ln 2 in the table
   const Wide powers = product_of(known.ln2, {static_cast<double>(exponent + (above ? 1 : 0)), 0.0});
-  return sum_of(sum_of(powers, known.logs[static_cast<std::size_t>(step)]), sum);
+  return sum_of(sum_of(powers, known.logs[step]), sum);
 }
 
 Wide exp_of(const Wide& x) {
@@ -117,7 +117,7 @@ Wide exp_of(const Wide& x) {
 
   const auto count = static_cast<long>(steps);
   const long turns = count >= 0 ? count / kSteps : -((-count + kSteps - 1) / kSteps);
-  const Wide scaled = product_of(sum, known.powers[static_cast<std::size_t>(count - turns * kSteps)]);
+  const Wide scaled = product_of(sum, known.powers[count - turns * kSteps]);
   return {std::ldexp(scaled.high, static_cast<int>(turns)), std::ldexp(scaled.low, static_cast<int>(turns))};
 }
 

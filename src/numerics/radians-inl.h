@@ -23,10 +23,10 @@ inline Frequency turns_of_power(int exponent) noexcept {
     const int from = 128 - exponent + 64 * word;
     const int index = from >= 0 ? from / 64 : -((63 - from) / 64);
     const int shift = from - 64 * index;
-    const auto digit = [](int i) { return i >= 0 && i < 6 ? kTurnsPerRadian[static_cast<std::size_t>(i)] : 0; };
+    const auto digit = [](int i) { return i >= 0 && i < 6 ? kTurnsPerRadian[i] : 0; };
     std::uint64_t bits = digit(index) >> shift;
     if (shift > 0) bits |= digit(index + 1) << (64 - shift);
-    unit.words[static_cast<std::size_t>(word)] = bits;
+    unit.words[word] = bits;
   }
   return unit;
 }

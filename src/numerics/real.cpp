@@ -53,7 +53,7 @@ Real normalised(Guarded size, std::int64_t exponent) {
 Guarded moved_down(const Real& x, std::int64_t bits) {
   Guarded size{};
   if (bits >= 64 * static_cast<std::int64_t>(size.size())) return size;
-  const auto words = static_cast<std::size_t>(bits / 64);
+  const std::size_t words = bits / 64;
   const int rest = static_cast<int>(bits % 64);
   const auto word = [&](std::size_t i) { return i >= 1 && i <= kRealWords ? Access::words(x)[i - 1] : 0; };
   for (std::size_t i = 0; i + words < size.size(); ++i) {

@@ -38,7 +38,7 @@ constexpr std::array<double, 9> inverse_factorials(int first) {
   double factorial = 1;
   for (int n = 2, k = 0; k < 9; ++n) {
     factorial *= n;
-    if (n >= first && (n - first) % 2 == 0) table[static_cast<std::size_t>(k++)] = 1 / factorial;
+    if (n >= first && (n - first) % 2 == 0) table[k++] = 1 / factorial;
   }
   return table;
 }

@@ -46,8 +46,7 @@ void add_closed_forms(const Form& form, std::vector<DotProducts>& products) {
   sample.axes = position_axes_of(form);
   sample.count = products.size();
   for (int axis = 0; axis < sample.axes; ++axis) {
-    for (const DotProducts& one : products)
-      sample.ids.push_back(std::abs(one.offset[static_cast<std::size_t>(axis)]));
+    for (const DotProducts& one : products) sample.ids.push_back(std::abs(one.offset[axis]));
   }
   const std::size_t width = width_of(form);
   const std::vector<double> rows = rows_at<double>(form, sample.positions(), sample.count);
@@ -83,7 +82,7 @@ Decay decay_of_rows(const Form& form, std::int64_t length, std::int64_t distance
       for (const std::int64_t position : {query - d, query + d}) {
         if (position < 0 || position >= length || (d == 0 && position != query)) continue;
         positions.push_back(position);
-        at.push_back(static_cast<std::size_t>(d));
+        at.push_back(d);
       }
     }
     const Sample sample = sample_at(positions, position_axes_of(form));
@@ -106,12 +105,12 @@ Decay decay_of_rows(const Form& form, std::int64_t length, std::int64_t distance
 
 // Keys from the query's own token back to the first of a sequence whose other tokens are random.
 Decay decay_in_sequence(const Trial& trial, std::int64_t distances) {
-  const auto tokens = static_cast<std::size_t>(distances);
+  const std::size_t tokens = distances;
   std::vector<ScorePair> pairs;
   for (std::size_t d = 0; d < tokens; ++d) pairs.push_back({tokens - 1, tokens - 1 - d});
   const std::vector<double> scores = scores_in_sequence(
       trial.form, pairs, random_query_and_key(head_features_of(trial.form), trial.options.seed), trial.options.seed);
-  const auto heads = static_cast<std::size_t>(heads_of(trial.form));
+  const std::size_t heads = heads_of(trial.form);
   Decay decay;
   decay.rounding = 64 * kUnit;  // of the logarithm of a weight
   for (std::size_t head = 0; head < heads; ++head) {
@@ -126,7 +125,7 @@ Decay decay_of_bias(const Trial& trial, const Bias& form, std::int64_t distances
   std::vector<std::int64_t> positions;
   for (std::int64_t d = 0; d < distances; ++d) positions.push_back(trial.length - 1 - d);
   const Sample sample = sample_at(positions, position_axes_of(trial.form));
-  const auto heads = static_cast<std::size_t>(heads_of(trial.form));
+  const std::size_t heads = heads_of(trial.form);
   std::vector<std::vector<double>> by_head(heads, std::vector<double>(sample.count));
   const auto decay_of_heads = [&] {
     Decay decay;

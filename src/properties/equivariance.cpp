@@ -39,7 +39,7 @@ Layer random_layer(const Form& form, Random& random) {
   layer.features = addition != nullptr ? kHeadFeatures : head_features_of(form);
   const double size = std::sqrt(3.0 / static_cast<double>(layer.width));
   for (std::vector<double>* const weights : {&layer.q, &layer.k, &layer.v}) {
-    weights->resize(static_cast<std::size_t>(layer.width * layer.heads * layer.features));
+    weights->resize(layer.width * layer.heads * layer.features);
     for (double& weight : *weights) weight = size * random.uniform();
   }
   return layer;
@@ -73,7 +73,7 @@ double largest_of(const std::vector<float>& values) {
 
 Attended attended(const Form& form, const Layer& layer, std::vector<float> x, const Sample& sample, bool causal) {
   const auto tokens = static_cast<std::int64_t>(sample.count);
-  const auto width = static_cast<std::size_t>(layer.width);
+  const std::size_t width = layer.width;
   AttentionOptions options;
   options.causal = causal;
   if (const auto* const addition = std::get_if<Addition>(&form)) {
@@ -89,7 +89,7 @@ Attended attended(const Form& form, const Layer& layer, std::vector<float> x, co
   const std::int64_t own_features = own_query_features(form);
   for (std::int64_t row = 0; row < tokens * layer.heads && own_features > 0; ++row) {
     for (std::int64_t f = 0; f < own_features; ++f) {
-      own.push_back(q[static_cast<std::size_t>(row * layer.features + f % layer.features)]);
+      own.push_back(q[row * layer.features + f % layer.features]);
     }
   }
   if (!own.empty()) {
@@ -99,8 +99,7 @@ Attended attended(const Form& form, const Layer& layer, std::vector<float> x, co
   if (const auto* const bias = std::get_if<Bias>(&form); bias && inputs_of(*bias).log_gates) {
     for (std::int64_t row = 0; row < layer.heads * tokens; ++row) {
       const std::int64_t token = (row % tokens) * layer.heads + row / tokens;
-      gates.push_back(
-          static_cast<float>(log_gate(static_cast<double>(q[static_cast<std::size_t>(token * layer.features)]))));
+      gates.push_back(static_cast<float>(log_gate(static_cast<double>(q[token * layer.features]))));
     }
     options.log_gates = view(std::as_const(gates).data(), {layer.heads, tokens});
   }
@@ -108,7 +107,7 @@ Attended attended(const Form& form, const Layer& layer, std::vector<float> x, co
   result.out.resize(q.size());
   const Extents shape{tokens, layer.heads, layer.features};
   const auto heads_first = [&](const std::vector<float>& data) { return swap_axes(view(data.data(), shape), 0, 1); };
-  std::vector<float> sums(static_cast<std::size_t>(layer.heads * tokens));
+  std::vector<float> sums(layer.heads * tokens);
   options.logsumexp = view(sums.data(), {layer.heads, tokens});
   attention(swap_axes(view(result.out.data(), shape), 0, 1), heads_first(q), heads_first(k), heads_first(v), options);
   result.largest_value = largest_of(v);
@@ -122,7 +121,7 @@ std::vector<std::size_t> permutation_of(std::size_t count, Random& random) {
   std::vector<std::size_t> order(count);
   for (std::size_t i = 0; i < count; ++i) order[i] = i;
   for (std::size_t i = count; i-- > 1;) {
-    std::swap(order[i], order[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i) + 1))]);
+    std::swap(order[i], order[random.below(static_cast<std::int64_t>(i) + 1)]);
   }
   if (std::is_sorted(order.begin(), order.end())) std::swap(order.front(), order.back());
   return order;
@@ -148,7 +147,7 @@ Equivariance equivariance(const Form& form, const EquivarianceOptions& options) 
   Random random(static_cast<std::uint64_t>(options.seed));
   const Layer layer = random_layer(form, random);
   const Sample sample = sample_of(std::min(options.tokens, reach_of(form)), position_axes_of(form), options.tokens);
-  std::vector<float> x(sample.count * static_cast<std::size_t>(layer.width));
+  std::vector<float> x(sample.count * layer.width);
   for (float& value : x) value = static_cast<float>(random.uniform());
 
   Equivariance result;

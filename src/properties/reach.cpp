@@ -66,7 +66,7 @@ Sample reordered(const Sample& sample, const std::vector<std::size_t>& order) {
   Sample other = sample;
   for (int axis = 0; axis < sample.axes; ++axis) {
     for (std::size_t i = 0; i < order.size(); ++i) {
-      other.ids[static_cast<std::size_t>(axis) * sample.count + i] = sample.at(axis, order[i]);
+      other.ids[axis * sample.count + i] = sample.at(axis, order[i]);
     }
   }
   return other;
@@ -137,7 +137,7 @@ Differences compare_scores(const Trial& trial) {
   const QueryAndKey content = random_query_and_key(head_features_of(trial.form), trial.options.seed);
   std::vector<ScorePair> pairs = all_pairs(sample);
   const std::vector<double> once = scores_of(trial.form, sample, pairs, content);
-  const auto heads = static_cast<std::size_t>(heads_of(trial.form));
+  const std::size_t heads = heads_of(trial.form);
   Differences found;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const std::vector<double> alone = scores_of(trial.form, sample, {pairs[i]}, content);

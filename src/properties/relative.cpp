@@ -56,7 +56,7 @@ Spreads spreads_of(const Sample& sample, const std::vector<ScorePair>& pairs, co
 
 // The bias itself, [pairs, heads].
 std::vector<double> biases_of(const Bias& form, const Sample& sample, const std::vector<ScorePair>& pairs) {
-  const auto heads = static_cast<std::size_t>(std::max<std::int64_t>(form.heads, 1));
+  const std::size_t heads = std::max<std::int64_t>(form.heads, 1);
   const auto count = static_cast<std::int64_t>(sample.count);
   std::vector<double> all(heads * sample.count * sample.count), values;
   bias(view(all.data(), {static_cast<std::int64_t>(heads), count, count}), sample.positions(), sample.positions(),

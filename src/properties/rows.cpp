@@ -10,7 +10,7 @@ namespace {
 
 // A column of zeros in place of a missing wave.
 bool is_blank(const Waves& waves, const WaveColumn& column) {
-  return column.quarter == 0 && waves.waves[static_cast<std::size_t>(column.wave)].frequency == Frequency{};
+  return column.quarter == 0 && waves.waves[column.wave].frequency == Frequency{};
 }
 
 double largest_of(const std::vector<double>& values) {
@@ -23,7 +23,7 @@ double largest_of(const std::vector<double>& values) {
 double largest_of(const Mixture& mixture) {
   double most = larger(largest_of(mixture.cosine_offsets), largest_of(mixture.sine_offsets));
   for (const auto* const weights : {&mixture.cosines, &mixture.sines}) {
-    const auto mixed = static_cast<std::size_t>(mixture.mixed);
+    const std::size_t mixed = mixture.mixed;
     for (std::size_t j = 0; j < mixed; ++j) {
       double sum = 0;
       for (std::size_t i = j; i < weights->size(); i += mixed) sum += std::fabs((*weights)[i]);
@@ -35,15 +35,15 @@ double largest_of(const Mixture& mixture) {
 
 // The largest value of the caller's table.
 double largest_of(const Rows& rows, const Addition& form) {
-  const auto count = static_cast<std::size_t>(rows.table.shape[0] - rows.offset);
-  std::vector<double> values(count * static_cast<std::size_t>(form.width));
+  const std::size_t count = rows.table.shape[0] - rows.offset;
+  std::vector<double> values(count * form.width);
   tabulate(view(values.data(), {rows.table.shape[0] - rows.offset, form.width}), {}, form);
   return largest_of(values);
 }
 
 // Appends every point of a grid that begins at `first` on each axis.
 void append_grid(Sample& sample, std::int64_t first, std::int64_t extent) {
-  const std::vector<std::int64_t> extents(static_cast<std::size_t>(sample.axes), extent);
+  const std::vector<std::int64_t> extents(sample.axes, extent);
   const std::vector<std::int64_t> grid = grid_positions(extents);
   const std::size_t points = grid.size() / extents.size();
   std::vector<std::int64_t> joined;
@@ -96,9 +96,9 @@ bool has_rows(const Form& form) noexcept {
 }
 
 std::size_t width_of(const Form& form) noexcept {
-  if (const auto* const addition = std::get_if<Addition>(&form)) return static_cast<std::size_t>(addition->width);
+  if (const auto* const addition = std::get_if<Addition>(&form)) return addition->width;
   if (const auto* const rotation = std::get_if<Rotation>(&form)) {
-    return 2 * static_cast<std::size_t>(pairs_of(*rotation));
+    return 2 * pairs_of(*rotation);
   }
   return 0;
 }
@@ -126,7 +126,7 @@ std::vector<WavePair> wave_pairs_of(const Form& form) {
   std::vector<WavePair> pairs;
   if (const auto* const rotation = std::get_if<Rotation>(&form)) {
     if (has_table(*rotation) || has_growth(*rotation) || std::holds_alternative<Mixture>(rotation->source)) return {};
-    const auto count = static_cast<std::size_t>(pairs_of(*rotation));
+    const std::size_t count = pairs_of(*rotation);
     for (std::size_t i = 0; i < count; ++i) pairs.push_back({count + i, i});
     return pairs;
   }
@@ -138,7 +138,7 @@ std::vector<WavePair> wave_pairs_of(const Form& form) {
     const WaveColumn& wave = waves->columns[column];
     if (is_blank(*waves, wave)) continue;
     if (wave.quarter > 1) return {};
-    found[wave.quarter][static_cast<std::size_t>(wave.wave)].push_back(column);
+    found[wave.quarter][wave.wave].push_back(column);
   }
   for (std::size_t wave = 0; wave < waves->waves.size(); ++wave) {
     const auto& sines = found[0][wave];

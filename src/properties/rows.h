@@ -14,7 +14,7 @@ struct Sample {
   std::size_t count = 0;
   std::vector<std::int64_t> ids;  // [axes, count]
 
-  std::int64_t at(int axis, std::size_t i) const { return ids[static_cast<std::size_t>(axis) * count + i]; }
+  std::int64_t at(int axis, std::size_t i) const { return ids[axis * count + i]; }
   Positions positions() const { return {.first = 0, .ids = ids, .axes = axes}; }
   /// Position `to` − position `from`, per axis.
   std::vector<std::int64_t> offset(std::size_t from, std::size_t to) const;

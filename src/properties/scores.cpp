@@ -15,7 +15,7 @@ constexpr std::int64_t kFeatures = 16;      // if the form does not specify it
 constexpr std::size_t kPairsAtOnce = 1024;  // of an Addition, whose tokens differ from pair to pair
 
 std::vector<double> unit_vector(std::int64_t features, Random& random) {
-  std::vector<double> values(static_cast<std::size_t>(features));
+  std::vector<double> values(features);
   double squares = 0;
   for (double& value : values) {
     value = random.uniform();
@@ -41,7 +41,7 @@ void attend(std::vector<double>& scores, const ConstTensorView& q, const ConstTe
   const std::int64_t batch = q.shape[0], heads = q.shape[1];
   const double one = 1;
   const ConstTensorView v(&one, DataType::kF64, {batch, heads, 1, 1}, {0, 0, 0, 0});
-  std::vector<double> out(static_cast<std::size_t>(batch * heads));
+  std::vector<double> out(batch * heads);
   const std::size_t begin = scores.size();
   scores.resize(begin + out.size());
   options.scale = 1;
@@ -74,7 +74,7 @@ std::vector<double> scores_of_addition(const Form& form, const Sample& sample, c
 
 // The queries that multiply the vectors of a form with its own queries: the content of q, repeated. Empty: q does.
 std::vector<double> position_query_for(const Form& form, const QueryAndKey& content) {
-  std::vector<double> query(static_cast<std::size_t>(own_query_features(form)));
+  std::vector<double> query(own_query_features(form));
   for (std::size_t f = 0; f < query.size(); ++f) query[f] = content.q[f % content.q.size()];
   return query;
 }
@@ -164,7 +164,7 @@ std::vector<double> scores_in_sequence(const Form& form, const std::vector<Score
                                        const QueryAndKey& content, std::int64_t seed) {
   Random random(static_cast<std::uint64_t>(seed));
   const std::size_t features = content.k.size();
-  const auto heads = static_cast<std::size_t>(heads_of(form));
+  const std::size_t heads = heads_of(form);
   std::size_t tokens = 0;
   for (const ScorePair& pair : pairs) tokens = std::max(tokens, pair.query + 1);
   std::vector<double> drawn, gates;

@@ -17,7 +17,7 @@ constexpr std::int64_t kMostNumbers = 1 << 26;    // of a random table: half a g
 constexpr std::int64_t kLongestBiasTable = 4096;  // in distances and positions, if a form covers a length
 
 std::vector<double> drawn(std::int64_t count, Random& random) {
-  std::vector<double> values(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)));
+  std::vector<double> values(std::max<std::int64_t>(count, 0));
   for (double& value : values) value = random.uniform();
   return values;
 }

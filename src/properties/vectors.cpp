@@ -87,7 +87,7 @@ struct Steps {
 
 Steps steps_of(const Trial& trial) {
   Steps steps;
-  const auto count = static_cast<std::size_t>(std::min(trial.length, kMostRows));
+  const std::size_t count = std::min(trial.length, kMostRows);
   steps.count = count - 1;
   steps.width = width_of(trial.form);
   std::vector<std::int64_t> positions(count);

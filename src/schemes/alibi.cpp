@@ -55,7 +55,7 @@ Bias prepare(const Alibi& s, const PrepareOptions& options) {
   for (std::int64_t h = 0; h < s.heads; ++h) {
     // in half steps: the heads past the power of two lie between those before
     const std::int64_t halves = h < power ? 2 * (h + 1) : 2 * (h - power) + 1;
-    const double slope = slopes[static_cast<std::size_t>(halves)];
+    const double slope = slopes[halves];
     source.slopes.push_back(s.scale * (s.round_bf16 ? numerics::widen(numerics::narrow<BFloat16>(slope)) : slope));
   }
   return {s.heads, std::move(source)};

@@ -33,7 +33,7 @@ std::vector<std::int64_t> buckets_by_distance(const Deberta& s) {
   for (std::int64_t step = 1; middle + step < span; ++step) {
     // the largest distance with this bucket
     const std::int64_t last = schemes::log_step(middle, s.max_distance - 1, step, middle - 1).floor;
-    const auto size = static_cast<std::size_t>(last + 1);
+    const std::size_t size = last + 1;
     if (size > buckets.size()) buckets.resize(size, middle + step);
   }
   if (buckets.back() < span) buckets.push_back(span);
@@ -57,7 +57,7 @@ DistanceMap rows_of(const Deberta& s) {
   DistanceMap map;
   map.first = -last;
   for (std::int64_t distance = -last; distance <= last; ++distance) {
-    const std::int64_t bucket = buckets[static_cast<std::size_t>(std::abs(distance))];
+    const std::int64_t bucket = buckets[std::abs(distance)];
     // m − n is −distance
     map.entries.push_back(std::clamp<std::int64_t>((distance > 0 ? -bucket : bucket) + span, 0, 2 * span - 1));
   }

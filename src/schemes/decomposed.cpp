@@ -109,14 +109,14 @@ std::vector<double> backward(const Decomposed& s, std::span<const double> d_vect
     raise(fmt::format("decomposed: the gradient must have {} rows but has {} numbers", rows, count));
   }
   const std::int64_t features = count / rows;
-  std::vector<double> d_table(static_cast<std::size_t>(rows_of(trained_of(s)) * features), 0.0);
+  std::vector<double> d_table(rows_of(trained_of(s)) * features, 0.0);
   const std::vector<Source> sources = sources_of(s);
   for (std::int64_t row = 0; row < rows; ++row) {
-    const Source& at = sources[static_cast<std::size_t>(row)];
+    const Source& at = sources[row];
     for (std::int64_t f = 0; f < features; ++f) {
-      const double d = d_vectors[static_cast<std::size_t>(row * features + f)];
-      d_table[static_cast<std::size_t>(at.first * features + f)] += (1 - at.share) * d;
-      d_table[static_cast<std::size_t>(at.second * features + f)] += at.share * d;
+      const double d = d_vectors[row * features + f];
+      d_table[at.first * features + f] += (1 - at.share) * d;
+      d_table[at.second * features + f] += at.share * d;
     }
   }
   return d_table;

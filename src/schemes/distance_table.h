@@ -39,7 +39,7 @@ DistanceTable table_by_distance(std::string_view scheme, std::int64_t length, st
     map.entries.push_back(distance < 0 ? -distance : distance);
   }
   source.axes.push_back(std::move(map));
-  source.values.resize(static_cast<std::size_t>(length * heads));
+  source.values.resize(length * heads);
   for (std::int64_t distance = 0; distance < length; ++distance) fill(distance, &source.values[distance * heads]);
   return source;
 }

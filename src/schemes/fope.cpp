@@ -38,11 +38,11 @@ std::int64_t mixed_pairs(const Fope& s, std::int64_t waves) { return std::min(wa
 
 // One wave for each pair: every ⌈n / pairs⌉-th of n waves.
 std::vector<double> identity(std::int64_t heads, std::int64_t waves, std::int64_t pairs) {
-  std::vector<double> weights(static_cast<std::size_t>(heads * waves * pairs));
+  std::vector<double> weights(heads * waves * pairs);
   const std::int64_t step = pairs > 0 ? (waves + pairs - 1) / pairs : 1;
   for (std::int64_t head = 0; head < heads; ++head) {
     for (std::int64_t j = 0; j < pairs && j * step < waves; ++j) {
-      weights[static_cast<std::size_t>((head * waves + j * step) * pairs + j)] = 1;
+      weights[(head * waves + j * step) * pairs + j] = 1;
     }
   }
   return weights;
@@ -85,7 +85,7 @@ Rotation prepare(const Fope& s, const PrepareOptions& options) {
     for (const double one : given) schemes::check_finite(Fope::name, "a coefficient", one);
   }
   // the value that the published code pads with
-  mixture.cosine_offsets.assign(static_cast<std::size_t>(mixture.pairs), 1.0);
+  mixture.cosine_offsets.assign(mixture.pairs, 1.0);
   std::fill_n(mixture.cosine_offsets.begin(), mixed, 0.0);
   mixture.sine_offsets = mixture.cosine_offsets;
   rotation.source = std::move(mixture);

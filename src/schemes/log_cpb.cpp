@@ -39,8 +39,7 @@ void check(const LogCpb& s) {
   }
   check_network("hidden_weights", s.hidden_weights, hidden_units(s) * s.window.size(), "hidden units times axes");
   check_network("hidden_biases", s.hidden_biases, hidden_units(s), "");
-  check_network("output_weights", s.output_weights, static_cast<std::size_t>(s.heads) * hidden_units(s),
-                "heads times hidden units");
+  check_network("output_weights", s.output_weights, s.heads * hidden_units(s), "heads times hidden units");
   std::int64_t numbers = s.heads;
   for (const std::int64_t extent : s.window) numbers *= 2 * extent - 1;
   schemes::check_between(LogCpb::name, "heads times offsets of the window", numbers, 1, std::int64_t{1} << 22);
@@ -112,8 +111,8 @@ Bias prepare(const LogCpb& s, const PrepareOptions&) {
 
 LogCpbGradient backward(const LogCpb& s, std::span<const double> d_table) {
   check(s);
-  const auto heads = static_cast<std::size_t>(s.heads), units = hidden_units(s), axes = s.window.size();
-  const auto rows = static_cast<std::size_t>(row_count(s));
+  const std::size_t heads = s.heads, units = hidden_units(s), axes = s.window.size();
+  const std::size_t rows = row_count(s);
   if (d_table.size() != rows * heads) {
     raise(fmt::format("log-cpb: the gradient must have {} numbers, one for each offset and head, but has {}",
                       rows * heads, d_table.size()));

@@ -32,7 +32,7 @@ Rotation prepare(const PatchRope& s, const PrepareOptions& options) {
   for (std::int64_t axis = 0; axis < axes; ++axis) {
     for (const Real& turn : turns) {
       // before whole turns are dropped: frequency 1 is a whole turn for c = 1, but not for 1/N
-      const Real radians = numerics::two_pi() * turn / s.patches[static_cast<std::size_t>(axis)];
+      const Real radians = numerics::two_pi() * turn / s.patches[axis];
       rotation.frequencies.push_back(numerics::frequency_from(radians));
       if (axes > 1) waves.axes.push_back(static_cast<std::uint8_t>(axis));
     }

@@ -138,10 +138,10 @@ Addition prepare(const Resized& s, const PrepareOptions& options) {
   const ConstTensorView table = schemes::table_of_shape(Resized::name, options.weights, shape_of(s.trained_table()));
   if (table.device != Device::kHost) raise("resized: the trained table must be on the host, where it is resized");
   const Extents shape{s.prefix + s.new_grid[0] * s.new_grid[1], s.width};
-  std::vector<double> values(static_cast<std::size_t>(count_of(shape)));
+  std::vector<double> values(count_of(shape));
   each_share(s, [&](std::int64_t to, std::int64_t from, double weight) {
     for (std::int64_t c = 0; c < s.width; ++c) {
-      values[static_cast<std::size_t>(to * s.width + c)] += weight * element_of(table, from, c);
+      values[to * s.width + c] += weight * element_of(table, from, c);
     }
   });
   return {s.width,
@@ -155,11 +155,10 @@ std::vector<double> backward(const Resized& s, std::span<const double> d_table) 
     raise(fmt::format("resized: the gradient must have {} numbers, rows by width, but has {}", rows * s.width,
                       d_table.size()));
   }
-  std::vector<double> d_trained(static_cast<std::size_t>(count_of(shape_of(s.trained_table()))));
+  std::vector<double> d_trained(count_of(shape_of(s.trained_table())));
   each_share(s, [&](std::int64_t from, std::int64_t to, double weight) {
     for (std::int64_t c = 0; c < s.width; ++c) {
-      d_trained[static_cast<std::size_t>(to * s.width + c)] +=
-          weight * d_table[static_cast<std::size_t>(from * s.width + c)];
+      d_trained[to * s.width + c] += weight * d_table[from * s.width + c];
     }
   });
   return d_trained;

@@ -57,22 +57,22 @@ bool has_own_spectra(const Rope& s) {
 std::vector<PairSource> sources_of(const Rope& s) {
   const std::int64_t pairs = s.dims / 2;
   const auto axes = static_cast<std::int64_t>(s.sections.size());
-  std::vector<PairSource> sources(static_cast<std::size_t>(pairs));
+  std::vector<PairSource> sources(pairs);
   std::int64_t chunk = 0, chunk_start = 0, chunk_end = s.sections.empty() ? pairs : s.sections.front();
   for (std::int64_t i = 0; i < pairs; ++i) {
-    PairSource& source = sources[static_cast<std::size_t>(i)];
+    PairSource& source = sources[i];
     source.frequency = i;
     if (axes == 0) continue;
     while (i >= chunk_end) {
       chunk_start = chunk_end;
-      chunk_end += s.sections[static_cast<std::size_t>(++chunk)];
+      chunk_end += s.sections[++chunk];
     }
     switch (s.section_order) {
       case SectionOrder::kChunked:
         source.axis = chunk;
         break;
       case SectionOrder::kInterleaved:
-        source.axis = i < axes * s.sections[static_cast<std::size_t>(i % axes)] ? i % axes : 0;
+        source.axis = i < axes * s.sections[i % axes] ? i % axes : 0;
         break;
       case SectionOrder::kAlternating:
         source.axis = axes > 1 && i < pairs - s.sections.front() ? 1 + i % (axes - 1) : 0;
@@ -131,7 +131,7 @@ Float32Angles ggml_angles(const Rope& s, const schemes::Scaled<Real>& spectrum,
   angles.factors.assign(sources.size(), ratio);
   for (std::size_t i = 0; i < sources.size(); i += static_cast<std::size_t>(dims / 2)) angles.factors[i] = 1.0f;
   for (const PairSource& source : sources) {
-    const auto at = static_cast<std::size_t>(source.frequency);
+    const std::size_t at = source.frequency;
     const Real kept = spectrum.kept.empty() ? Real(0) : spectrum.kept[at];
     const Real explained = unscaled[at] * (spectrum.scale * (1 - kept) + kept);
     angles.blends.push_back({spectrum.frequencies[at] == 0
@@ -156,7 +156,7 @@ Rotation prepare(const Rope& s, const PrepareOptions& options) {
   check(s);
   const std::vector<PairSource> sources = sources_of(s);
   const auto spectra = scaled_spectra<Real>(s, options.length);
-  const auto& first = spectra[static_cast<std::size_t>(sources.front().spectrum)];
+  const auto& first = spectra[sources.front().spectrum];
 
   Rotation rotation;
   rotation.layout = s.layout;
@@ -170,10 +170,10 @@ Rotation prepare(const Rope& s, const PrepareOptions& options) {
   PairWaves waves;
   waves.growth.centre = first.growth.centre;
   for (const PairSource& source : sources) {
-    const auto& spectrum = spectra[static_cast<std::size_t>(source.spectrum)];
-    const auto at = static_cast<std::size_t>(source.frequency);
-    const std::int64_t denominator = schemes::denominator_of(
-        Rope::name, options, static_cast<std::size_t>(source.axis), static_cast<std::size_t>(rotation.position_axes));
+    const auto& spectrum = spectra[source.spectrum];
+    const std::size_t at = source.frequency;
+    const std::int64_t denominator =
+        schemes::denominator_of(Rope::name, options, source.axis, rotation.position_axes);
     // before whole turns are dropped: a whole turn for position 1 is not one for 1/2
     rotation.frequencies.push_back(numerics::frequency_from(schemes::over(spectrum.frequencies[at], denominator)));
     if (!spectrum.growth.rates.empty()) {
@@ -185,8 +185,7 @@ Rotation prepare(const Rope& s, const PrepareOptions& options) {
   if (options.numerics == Numerics::kHfF32) {
     const auto narrow = scaled_spectra<float>(s, options.length);
     for (const PairSource& source : sources) {
-      waves.float32_angles.factors.push_back(
-          narrow[static_cast<std::size_t>(source.spectrum)].frequencies[static_cast<std::size_t>(source.frequency)]);
+      waves.float32_angles.factors.push_back(narrow[source.spectrum].frequencies[source.frequency]);
     }
   } else if (options.numerics == Numerics::kGgmlF32) {
     waves.float32_angles = ggml_angles(s, first, sources);

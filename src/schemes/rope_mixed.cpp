@@ -48,8 +48,8 @@ std::vector<Real> frequencies_before_training(const RopeMixed& s) {
   const std::vector<Real> sizes = numerics::geometric_roots(s.base, quarter, quarter);
   std::vector<Real> all;
   for (std::int64_t head = 0; head < s.heads; ++head) {
-    const double turns = s.directions.empty() ? static_cast<double>(head) / static_cast<double>(s.heads)
-                                              : s.directions[static_cast<std::size_t>(head)];
+    const double turns =
+        s.directions.empty() ? static_cast<double>(head) / static_cast<double>(s.heads) : s.directions[head];
     const Real sine = wave_of_turns(turns, 0), cosine = wave_of_turns(turns, 1);
     for (const bool is_across : {false, true}) {
       for (const Real& size : sizes) {

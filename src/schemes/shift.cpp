@@ -7,7 +7,7 @@ namespace posenc {
 Addition prepare(const Shift& scheme, const PrepareOptions&) {
   schemes::check_between(Shift::name, "width", scheme.width, 1, schemes::kWidthLimit);
   schemes::check_finite(Shift::name, "step", scheme.step);
-  const auto width = static_cast<std::size_t>(scheme.width);
+  const std::size_t width = scheme.width;
   Lines lines{std::vector<double>(width), std::vector<double>(width, scheme.step)};
   Random random(static_cast<std::uint64_t>(scheme.seed));
   for (double& start : lines.start) start = random.uniform();

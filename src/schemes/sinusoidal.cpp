@@ -44,8 +44,7 @@ std::vector<float> float32_factors(Numerics numerics, double base, Step step, st
   if (numerics == Numerics::kExact) return factors;
   if (numerics == Numerics::kGgmlF32) {
     const float exponent = -static_cast<float>(step.numerator) / static_cast<float>(step.denominator);
-    factors.assign(static_cast<std::size_t>(pairs),
-                   numerics::nearest_float(pow(Real(static_cast<float>(base)), Real(exponent))));
+    factors.assign(pairs, numerics::nearest_float(pow(Real(static_cast<float>(base)), Real(exponent))));
     factors.front() = 1.0f;
     return factors;
   }
@@ -102,8 +101,7 @@ Addition prepare(const Sinusoidal& s, const PrepareOptions& options) {
   std::vector<float>& all_factors = waves.float32_angles.factors;
   for (std::int64_t axis = 0; axis < s.axes; ++axis) {
     append_columns(waves.columns, s.layout, axis * pairs, pairs);
-    const std::int64_t denominator = schemes::denominator_of(
-        Sinusoidal::name, options, static_cast<std::size_t>(axis), static_cast<std::size_t>(s.axes));
+    const std::int64_t denominator = schemes::denominator_of(Sinusoidal::name, options, axis, s.axes);
     for (const Real& value : radians) {
       waves.waves.push_back(
           {numerics::frequency_from(schemes::over(value, denominator)), static_cast<std::uint8_t>(axis)});
@@ -114,9 +112,9 @@ Addition prepare(const Sinusoidal& s, const PrepareOptions& options) {
     const auto zero = static_cast<std::int32_t>(waves.waves.size());
     waves.waves.push_back({});
     if (!all_factors.empty()) all_factors.push_back(0.0f);
-    waves.columns.resize(static_cast<std::size_t>(s.width), WaveColumn{zero, 0});
+    waves.columns.resize(s.width, WaveColumn{zero, 0});
   }
-  waves.columns.resize(static_cast<std::size_t>(s.width));
+  waves.columns.resize(s.width);
   return {s.width, std::move(waves)};
 }
 

@@ -7,7 +7,7 @@ namespace posenc {
 Addition prepare(const Steps& scheme, const PrepareOptions&) {
   schemes::check_between(Steps::name, "width", scheme.width, 1, schemes::kWidthLimit);
   schemes::check_finite(Steps::name, "step", scheme.step);
-  const auto width = static_cast<std::size_t>(scheme.width);
+  const std::size_t width = scheme.width;
   return {scheme.width, Lines{std::vector<double>(width, 0.0), std::vector<double>(width, scheme.step)}};
 }
 

@@ -38,7 +38,7 @@ DistanceMap buckets_of(const T5& s) {
       end = step.exact ? step.floor : step.floor + 1;
     }
     // with many buckets and few distances, some buckets are empty
-    if (end > static_cast<std::int64_t>(by_size.size())) by_size.resize(static_cast<std::size_t>(end), bucket);
+    if (end > static_cast<std::int64_t>(by_size.size())) by_size.resize(end, bucket);
   }
   by_size.push_back(count - 1);
 
@@ -47,7 +47,7 @@ DistanceMap buckets_of(const T5& s) {
   map.first = -last;
   const std::int64_t ahead = s.bidirectional ? last : 0;
   for (std::int64_t distance = -last; distance <= ahead; ++distance) {
-    const std::int64_t bucket = by_size[static_cast<std::size_t>(std::abs(distance))];
+    const std::int64_t bucket = by_size[std::abs(distance)];
     map.entries.push_back(distance > 0 ? count + bucket : bucket);
   }
   return map;

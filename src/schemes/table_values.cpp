@@ -11,7 +11,7 @@ namespace {
 template <class T> std::vector<double> widened(const ConstTensorView& table) {
   const std::int64_t count = count_of(table.shape);
   std::vector<double> values;
-  values.reserve(static_cast<std::size_t>(count));
+  values.reserve(count);
   for (std::int64_t index = 0; index < count; ++index) {
     std::int64_t offset = 0, rest = index;
     for (int axis = table.shape.rank - 1; axis >= 0; --axis) {

@@ -63,8 +63,7 @@ struct Sinusoids {
     }
   }
   numerics::SineCosine at(std::int64_t distance, std::int64_t pair) const {
-    return numerics::sine_cosine(
-        numerics::reduce({frequencies[static_cast<std::size_t>(pair)], static_cast<std::uint64_t>(distance)}));
+    return numerics::sine_cosine(numerics::reduce({frequencies[pair], static_cast<std::uint64_t>(distance)}));
   }
 };
 
@@ -85,8 +84,7 @@ std::vector<double> by_columns(const std::vector<double>& w, std::int64_t heads,
   for (std::int64_t h = 0; h < heads; ++h) {
     for (std::int64_t f = 0; f < features; ++f) {
       for (std::int64_t column = 0; column < width; ++column) {
-        turned[static_cast<std::size_t>((h * width + column) * features + f)] =
-            w[static_cast<std::size_t>((h * features + f) * width + column)];
+        turned[(h * width + column) * features + f] = w[(h * features + f) * width + column];
       }
     }
   }
@@ -110,9 +108,9 @@ Bias prepare(const TransformerXl& s, const PrepareOptions& options) {
   DistanceVectors source;
   VectorsByDistance& vectors = source.for_queries;
   vectors.shape = {s.heads, rows, features};
-  vectors.values.resize(static_cast<std::size_t>(s.heads * rows * features));
+  vectors.values.resize(s.heads * rows * features);
   // cosines are even and sines are odd: one sum of each serves m − n = distance and −distance
-  std::vector<double> even(static_cast<std::size_t>(s.heads * features)), odd(even.size());
+  std::vector<double> even(s.heads * features), odd(even.size());
   for (std::int64_t distance = 0; distance <= reach; ++distance) {
     std::fill(even.begin(), even.end(), 0.0);
     std::fill(odd.begin(), odd.end(), 0.0);
@@ -130,10 +128,10 @@ Bias prepare(const TransformerXl& s, const PrepareOptions& options) {
     }
     for (std::int64_t at = 0; at < s.heads * features; ++at) {
       const std::int64_t h = at / features, f = at % features;
-      const auto sum = static_cast<std::size_t>(at);
+      const std::size_t sum = at;
       // row 0 is m − n = reach, as XLNet orders them
-      vectors.values[static_cast<std::size_t>((h * rows + reach - distance) * features + f)] = even[sum] + odd[sum];
-      vectors.values[static_cast<std::size_t>((h * rows + reach + distance) * features + f)] = even[sum] - odd[sum];
+      vectors.values[(h * rows + reach - distance) * features + f] = even[sum] + odd[sum];
+      vectors.values[(h * rows + reach + distance) * features + f] = even[sum] - odd[sum];
     }
   }
   DistanceMap map;
@@ -160,7 +158,7 @@ std::vector<double> backward(const TransformerXl& s, const PrepareOptions& optio
                     s.heads * rows * features, d_vectors.size()));
   }
   const Sinusoids waves(s);
-  std::vector<double> d_w(static_cast<std::size_t>(s.heads * features * s.width), 0.0);
+  std::vector<double> d_w(s.heads * features * s.width, 0.0);
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t distance = reach - row;  // m − n
     for (std::int64_t pair = 0; pair < s.width / 2; ++pair) {
@@ -169,9 +167,9 @@ std::vector<double> backward(const TransformerXl& s, const PrepareOptions& optio
       const Columns columns = columns_of(s, pair);
       for (std::int64_t at = 0; at < s.heads * features; ++at) {
         const std::int64_t h = at / features, f = at % features;
-        const double d = d_vectors[static_cast<std::size_t>((h * rows + row) * features + f)];
-        d_w[static_cast<std::size_t>(at * s.width + columns.sine)] += sine * d;
-        d_w[static_cast<std::size_t>(at * s.width + columns.cosine)] += wave.cosine * d;
+        const double d = d_vectors[(h * rows + row) * features + f];
+        d_w[at * s.width + columns.sine] += sine * d;
+        d_w[at * s.width + columns.cosine] += wave.cosine * d;
       }
     }
   }

@@ -12,7 +12,7 @@ namespace posenc::terms {
 /// The distance that counts on one axis.
 inline std::int64_t entry_of(const DistanceMap& map, std::int64_t distance) noexcept {
   const auto last = static_cast<std::int64_t>(map.entries.size()) - 1;
-  return map.entries[static_cast<std::size_t>(std::clamp<std::int64_t>(distance - map.first, 0, last))];
+  return map.entries[std::clamp<std::int64_t>(distance - map.first, 0, last)];
 }
 
 /// The distance of the last entry.

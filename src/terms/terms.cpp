@@ -113,7 +113,7 @@ void check_positions(std::string_view verb, const Bias& bias, const TokenPositio
       }
       with_term(bias, [&](const auto& source, auto term) {
         term.each_map(source, [&](const std::vector<DistanceMap>& maps) {
-          check_distances(verb, maps[static_cast<std::size_t>(axis)], of_queries, of_keys);
+          check_distances(verb, maps[axis], of_queries, of_keys);
         });
       });
     }

@@ -39,7 +39,7 @@ struct DistanceRow {
   AlignedVector<float> values;  // padded with the tails, so that a tile can be read past either end
   std::int64_t first = 0;
   std::int64_t low = 0, high = 0;  // constant for x ≤ low and for x ≥ high
-  float at(std::int64_t x) const noexcept { return values[static_cast<std::size_t>(x - first)]; }
+  float at(std::int64_t x) const noexcept { return values[x - first]; }
 };
 struct DistanceTiles {
   AlignedVector<DistanceRow> rows;  // [heads]

@@ -57,11 +57,10 @@ void by_dense_prefix(LayerFacts& facts) {
   const bool has_window = find(facts.config, "sliding_window") != nullptr;
   const auto kinds = texts(facts.config, "mlp_layer_types");
   for (std::int64_t i = 0; i < std::ssize(facts.layers); ++i) {
-    Layer& layer = facts.layers[static_cast<std::size_t>(i)];
+    Layer& layer = facts.layers[i];
     const bool is_full = i < dense ? (i + 1) % own == 0 : (i - dense + 1) % every == 0;
     if (!facts.is_listed) layer.type = is_full ? kFull : kSliding;
-    const bool is_dense =
-        kinds && i < std::ssize(*kinds) ? (*kinds)[static_cast<std::size_t>(i)] == "dense" : i < dense;
+    const bool is_dense = kinds && i < std::ssize(*kinds) ? (*kinds)[i] == "dense" : i < dense;
     layer.rotates = (layer.type == kSliding && has_window) || (is_dense && own == 1);
   }
 }

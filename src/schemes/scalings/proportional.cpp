@@ -14,7 +14,7 @@ schemes::Scaled<N> proportional(const ProportionalScaling& scaling, const scheme
   schemes::Scaled<N> to;
   to.frequencies = schemes::inverse_periods<N>(from.base, from.dims);
   for (std::int64_t i = 0; i < from.pairs(); ++i) {
-    N& frequency = to.frequencies[static_cast<std::size_t>(i)];
+    N& frequency = to.frequencies[i];
     frequency = static_cast<double>(i) < turning ? N(frequency / N(scaling.factor)) : N(0);
   }
   return to;

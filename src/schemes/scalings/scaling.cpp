@@ -15,7 +15,7 @@ template <> std::vector<float> periods(const Real& base, std::int64_t dims) {
   for (std::int64_t i = 0; i < dims / 2; ++i) {
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(dims);
     const Real rounded_off = Real(exponent) * dims - 2 * i;  // times dims
-    Real value = exact[static_cast<std::size_t>(i)];
+    Real value = exact[i];
     if (rounded_off != 0) {
       if (log == 0) log = numerics::log(narrow_base) / dims;
       // base^ε = Σ x^k / k! with x = ε ln base, below 2^-18: eight terms give 150 bits

@@ -56,7 +56,7 @@ template <class N> schemes::Scaled<N> yarn(const YarnScaling& scaling, const sch
   for (std::int64_t i = 0; i < from.pairs(); ++i) {
     const N ramp = std::clamp((N(i) - first) / span, N(0), N(1));
     const N kept = N(1) - ramp;
-    N& value = to.frequencies[static_cast<std::size_t>(i)];
+    N& value = to.frequencies[i];
     const N slowed = N(1) / (N(scaling.factor) * value), whole = N(1) / value;
     value = slowed * (N(1) - kept) + whole * kept;
     to.kept.push_back(Real(kept));

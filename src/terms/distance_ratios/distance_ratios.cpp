@@ -5,7 +5,7 @@
 namespace posenc::terms {
 
 void Term<DistanceRatios>::check(std::string_view verb, const DistanceRatios& source, std::int64_t heads) {
-  const std::size_t width = source.hidden_weights.size(), count = static_cast<std::size_t>(heads);
+  const std::size_t width = source.hidden_weights.size(), count = heads;
   check_size(verb, "hidden biases", source.hidden_biases.size(), width);
   check_size(verb, "output weights", source.output_weights.size(), count * width);
   check_size(verb, "output biases", source.output_biases.size(), count);
@@ -33,7 +33,7 @@ void Term<DistanceRatios>::add_gradient(const DistanceRatios& source, std::int64
   for (std::size_t u = 0; u < width; ++u) {
     const double hidden = source.hidden_weights[u] * ratio + source.hidden_biases[u];
     if (hidden <= 0) continue;
-    const double d_hidden = ds * source.output_weights[static_cast<std::size_t>(at.h) * width + u];
+    const double d_hidden = ds * source.output_weights[at.h * width + u];
     sums[u] += d_hidden * ratio;
     sums[width + u] += d_hidden;
     sums[2 * width + u] += ds * hidden;

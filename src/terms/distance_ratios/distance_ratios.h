@@ -10,8 +10,8 @@ namespace posenc::terms {
 /// The distance to the key, relative to the position of the query.
 inline double ratio_of(const DistanceRatios& source, const Score& at) noexcept {
   const std::int64_t distance = at.distance();
-  const auto size = static_cast<std::size_t>(distance < 0 ? -distance : distance);
-  const auto query = static_cast<std::size_t>(at.query_position());
+  const std::size_t size = distance < 0 ? -distance : distance;
+  const std::size_t query = at.query_position();
   return source.logs[size] / (std::max(source.logs[query], source.least) + source.epsilon);
 }
 /// A hidden unit after the ReLU.
@@ -36,8 +36,7 @@ template <> struct Term<DistanceRatios> : TermDefaults {
 
   static double element(const DistanceRatios& source, std::int64_t, const Score& at) noexcept {
     const double ratio = ratio_of(source, at);
-    return output_of(source, static_cast<std::size_t>(at.h),
-                     [&](std::size_t unit) { return hidden_unit(source, unit, ratio); });
+    return output_of(source, at.h, [&](std::size_t unit) { return hidden_unit(source, unit, ratio); });
   }
 
   /// hidden_weights, hidden_biases, output_weights and output_biases, one after another.

@@ -23,7 +23,7 @@ template <Lanes kLanes> struct TileOf<DistanceTiles, kLanes> {
   std::int64_t step = 0;  // from row to row
 
   TileOf(const DistanceTiles& tiles, const TileContext& a_context)
-      : context(a_context), values(tiles.rows[static_cast<std::size_t>(a_context.at.h)]), first(a_context.room) {
+      : context(a_context), values(tiles.rows[a_context.at.h]), first(a_context.room) {
     if constexpr (kLanes == Lanes::kKeys) return;
     const TilePlace& at = context.at;
     const std::int64_t ahead = context.ahead(0);

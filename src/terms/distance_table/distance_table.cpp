@@ -27,7 +27,7 @@ struct Reach {
 Reach reach_of(const Tokens& tokens) {
   Reach reach;
   bool is_first = true;
-  for (const KeyRange& key_range : std::span(tokens.key_ranges, static_cast<std::size_t>(tokens.key_range_count))) {
+  for (const KeyRange& key_range : std::span(tokens.key_ranges, tokens.key_range_count)) {
     if (key_range.begin == key_range.end) continue;
     const std::int64_t low = key_range.diagonal + tokens.places.shift - (key_range.end - 1);
     const std::int64_t high = key_range.diagonal + tokens.places.shift - key_range.begin;
@@ -41,14 +41,13 @@ Reach reach_of(const Tokens& tokens) {
 // The table of one head, in units of log 2.
 void fill_column(const ConstTensorView& table, std::int64_t h, AlignedVector<float>& column) {
   for (std::int64_t row = 0; row < table.shape[0]; ++row) {
-    column[static_cast<std::size_t>(row)] =
-        static_cast<float>(kLog2E * numerics::table_element<double>(table, row, h));
+    column[row] = static_cast<float>(kLog2E * numerics::table_element<double>(table, row, h));
   }
 }
 
 DistanceRow distance_row(const DistanceMap& map, const AlignedVector<float>& column, const Reach& reach,
                          std::int64_t padding) {
-  const auto value = [&](std::int64_t x) { return column[static_cast<std::size_t>(entry_of(map, -x))]; };
+  const auto value = [&](std::int64_t x) { return column[entry_of(map, -x)]; };
   const std::int64_t last = last_of(map);
   DistanceRow row;
   row.low = std::clamp(-last, reach.low, reach.high);
@@ -57,7 +56,7 @@ DistanceRow distance_row(const DistanceMap& map, const AlignedVector<float>& col
   while (row.low < row.high && value(row.low) == value(row.low + 1)) ++row.low;
   while (row.high > row.low && value(row.high) == value(row.high - 1)) --row.high;
   row.first = row.low - padding;
-  row.values.resize(static_cast<std::size_t>(row.high - row.low + 1 + 2 * padding));
+  row.values.resize(row.high - row.low + 1 + 2 * padding);
   float* const values = row.values.data();
   std::fill_n(values, padding, value(row.low));
   for (std::int64_t x = row.low; x <= row.high; ++x) values[x - row.first] = value(x);
@@ -109,8 +108,8 @@ std::optional<DistanceTiles> Term<DistanceTable>::tiles(const DistanceTable& sou
   DistanceTiles tiles;
   const Reach seen = reach_of(tokens);
   const ConstTensorView table = table_of(source, extents.heads);
-  AlignedVector<float> column(static_cast<std::size_t>(table.shape[0]));
-  tiles.rows.reserve(static_cast<std::size_t>(extents.heads));
+  AlignedVector<float> column(table.shape[0]);
+  tiles.rows.reserve(extents.heads);
   for (std::int64_t h = 0; h < extents.heads; ++h) {
     fill_column(table, h, column);
     tiles.rows.push_back(distance_row(source.axes.front(), column, seen, 2 * extents.reach));

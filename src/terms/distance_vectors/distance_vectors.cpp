@@ -53,8 +53,7 @@ void Term<DistanceVectors>::check(std::string_view verb, const DistanceVectors& 
     if (table.shape.rank == 3) check_heads(verb, heads, table.shape[0]);
   }
   if (source.query_offsets.empty()) return;
-  check_size(verb, "offsets of queries", source.query_offsets.size(),
-             static_cast<std::size_t>(heads * query_features_of(source)));
+  check_size(verb, "offsets of queries", source.query_offsets.size(), heads * query_features_of(source));
 }
 
 DistanceVectors Term<DistanceVectors>::some_heads(const DistanceVectors& all, std::int64_t heads,

@@ -45,7 +45,7 @@ template <Lanes kLanes> struct TileOf<GateTiles, kLanes> {
     const TilePlace& at = context.at;
     const KeyRange& key_range = context.tokens.key_range(at.b, at.first_query + i);
     const bool sees_any = key_range.begin < key_range.end;  // otherwise it may have no gate
-    const auto place = static_cast<std::size_t>(sees_any ? tiles.row(at.b, at.h) + key_range.diagonal : 0);
+    const std::size_t place = sees_any ? tiles.row(at.b, at.h) + key_range.diagonal : 0;
     highs[to] = sees_any ? tiles.highs[place] : 0.0f;
     lows[to] = sees_any ? tiles.lows[place] : 0.0f;
   }

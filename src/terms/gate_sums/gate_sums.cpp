@@ -7,7 +7,7 @@ std::optional<GateTiles> Term<GateSums>::tiles(const GateSums&, const Tokens& to
   GateTiles tiles;
   tiles.heads = tokens.heads;
   tiles.stride = tokens.keys + extents.reach;
-  tiles.highs.assign(static_cast<std::size_t>(rows * tiles.stride), 0.0f);
+  tiles.highs.assign(rows * tiles.stride, 0.0f);
   tiles.lows.assign(tiles.highs.size(), 0.0f);
   for (std::int64_t row = 0; row < rows; ++row) {
     float* const highs = tiles.highs.data() + row * tiles.stride;

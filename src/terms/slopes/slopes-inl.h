@@ -18,7 +18,7 @@ template <Lanes kLanes> struct TileOf<SlopeTiles, kLanes> {
   float slope;
   HWY_ALIGN float ahead[kMostWidth] = {};  // of each query of the lanes, or of the row's
   TileOf(const SlopeTiles& tiles, const TileContext& a_context)
-      : context(a_context), slope(tiles.slopes[static_cast<std::size_t>(a_context.at.h)]) {
+      : context(a_context), slope(tiles.slopes[a_context.at.h]) {
     for (std::int64_t i = 0; kLanes == Lanes::kQueries && i < context.at.queries; ++i) {
       ahead[i] = static_cast<float>(context.ahead(i));
     }
@@ -47,7 +47,7 @@ HWY_INLINE bool split_slope(const SlopeTiles& tiles, std::int64_t h, std::int64_
   const bool all_before = ahead >= end - 1, all_after = ahead + queries - 1 <= begin;
   if (!all_before && !all_after) return false;
   const DF d;
-  const float slope = tiles.slopes[static_cast<std::size_t>(h)];
+  const float slope = tiles.slopes[h];
   of_key = all_before ? slope : -slope;
   const VF distances = hn::Add(hn::Set(d, static_cast<float>(ahead)), hn::Iota(d, 0.0f));
   store(hn::NegMulAdd(hn::Set(d, of_key), distances, load(base, 0)), base, 0);

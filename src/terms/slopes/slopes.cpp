@@ -5,7 +5,7 @@
 namespace posenc::terms {
 
 void Term<Slopes>::check(std::string_view verb, const Slopes& source, std::int64_t heads) {
-  check_size(verb, "slopes", source.slopes.size(), static_cast<std::size_t>(heads));
+  check_size(verb, "slopes", source.slopes.size(), heads);
 }
 
 std::optional<SlopeTiles> Term<Slopes>::tiles(const Slopes& source, const Tokens& tokens, const TileExtents&) {

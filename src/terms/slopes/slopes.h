@@ -24,7 +24,7 @@ template <> struct Term<Slopes> : TermDefaults {
     return 0.0 - slope * static_cast<double>(distance < 0 ? -distance : distance);
   }
   static double value_at(const Slopes& source, std::int64_t, std::int64_t h, std::int64_t distance) noexcept {
-    return of_slope(source.slopes[static_cast<std::size_t>(h)], distance);
+    return of_slope(source.slopes[h], distance);
   }
   static double element(const Slopes& source, std::int64_t heads, const Score& at) noexcept {
     return value_at(source, heads, at.h, at.distance());
