@@ -35,30 +35,25 @@ template <class T> void take_list(const Json& json, std::string_view name, std::
   }
 }
 
-void check_job_field(std::string_view field, std::int64_t value, std::int64_t least, std::int64_t most) {
-  if (value >= least && value <= most) return;
-  raise(fmt::format("lab: {} must be {} to {} but is {}", field, least, most, value));
-}
-
 }  // namespace
 
 void check(const Job& job) {
   const Task& task = task_named(job.task);
   check(job.shape);
-  check_job_field("size", job.size, 1, 1 << 16);
-  check_job_field("steps", job.steps, 0, 100'000'000);
-  check_job_field("batch", job.batch, 1, 1 << 16);
-  check_job_field("shards", job.shards, 1, job.batch);
-  check_job_field("evaluated", job.evaluated, 1, 100'000'000);
+  check_between("size", job.size, 1, 1 << 16);
+  check_between("steps", job.steps, 0, 100'000'000);
+  check_between("batch", job.batch, 1, 1 << 16);
+  check_between("shards", job.shards, 1, job.batch);
+  check_between("evaluated", job.evaluated, 1, 100'000'000);
   if (!(job.learning_rate > 0 && job.learning_rate <= 1)) {
     raise(fmt::format("lab: the learning rate must be above 0, to 1, but is {}", job.learning_rate));
   }
   if (!(job.weight_decay >= 0 && job.weight_decay <= 10)) {
     raise(fmt::format("lab: weight decay must be 0 to 10 but is {}", job.weight_decay));
   }
-  for (const std::int64_t size : job.sizes) check_job_field("size of an evaluation", size, 1, 1 << 18);
+  for (const std::int64_t size : job.sizes) check_between("size of an evaluation", size, 1, 1 << 18);
   const std::int64_t largest = job.sizes.empty() ? job.size : *std::max_element(job.sizes.begin(), job.sizes.end());
-  if (job.task == "copy-distinct") check_job_field("size", std::max(job.size, largest), 1, task.symbols);
+  if (job.task == "copy-distinct") check_between("size", std::max(job.size, largest), 1, task.symbols);
   if (task.causal != job.shape.causal) raise(fmt::format("lab: the task {} needs the other kind of model", job.task));
   if (!job.extensions.empty() && job.shape.scheme != "rope") {
     raise(fmt::format("lab: extensions are of rope, but the scheme is {}", job.shape.scheme));

@@ -62,11 +62,6 @@ void add_position(LayoutMaker& maker, const Shape& shape) {
   for (std::size_t i = before; i < maker.layout.slices.size(); ++i) maker.layout.slices[i].is_position = true;
 }
 
-void check_between(std::string_view field, std::int64_t value, std::int64_t least, std::int64_t most) {
-  if (value >= least && value <= most) return;
-  raise(fmt::format("lab: {} must be {} to {} but is {}", field, least, most, value));
-}
-
 const Json& member(const Json& json, std::string_view name) {
   const Json* const found = json.find(name);
   if (found == nullptr) raise(fmt::format("lab: the model's description has no \"{}\"", name));
@@ -88,6 +83,11 @@ const std::vector<std::string_view>& trainable_schemes() {
 
 std::string title_of(const Shape& shape) {
   return shape.scheme + (shape.random_positions > 0 ? " + random positions" : "");
+}
+
+void check_between(std::string_view field, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value >= least && value <= most) return;
+  raise(fmt::format("lab: {} must be {} to {} but is {}", field, least, most, value));
 }
 
 void check(const Shape& shape) {

@@ -38,6 +38,7 @@ std::string title_of(const Shape& shape);
 
 /// Throws: Error that names the field and the rule.
 void check(const Shape& shape);
+void check_between(std::string_view field, std::int64_t value, std::int64_t least, std::int64_t most);
 
 /// All fields. Throws: Error for a field that is missing or invalid.
 Json to_json(const Shape& shape);

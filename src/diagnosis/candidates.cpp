@@ -301,10 +301,7 @@ Score score(const Structure& structure, const Samples& samples, const Trial& tri
     const Place place = place_of(structure.layout, structure.dims, structure.first, static_cast<std::int64_t>(i));
     for (std::int64_t head = 0; head < samples.heads; ++head) {
       for (std::int64_t token = 0; token < samples.sequence; ++token) {
-        const std::complex<double> a(samples.before[samples.at(head, token, place.read_a)],
-                                     samples.before[samples.at(head, token, place.read_b)]);
-        const std::complex<double> b(samples.after[samples.at(head, token, place.write_a)],
-                                     samples.after[samples.at(head, token, place.write_b)]);
+        const std::complex<double> a = samples.read(head, token, place), b = samples.written(head, token, place);
         const std::complex<double> turn = turns[token * pairs + i] * result.magnitude;
         const double real = b.real() - (turn.real() * a.real() - turn.imag() * a.imag());
         const double imaginary = b.imag() - (turn.real() * a.imag() + turn.imag() * a.real());

@@ -56,8 +56,9 @@ class Finder {
   Found find(const Group& group, std::int64_t token, std::int64_t least, std::int64_t most) const {
     std::vector<std::complex<double>> products(frequencies_.size());
     for (std::size_t i = 0; i < products.size(); ++i) {
+      const Place place = place_of_pair(i);
       for (std::int64_t head = group.first; head < group.end; ++head) {
-        products[i] += std::conj(read(head, token, i)) * written(head, token, i);
+        products[i] += std::conj(samples_.read(head, token, place)) * samples_.written(head, token, place);
       }
     }
     Found best;
@@ -72,9 +73,11 @@ class Finder {
       }
     }
     for (std::size_t i = 0; i < products.size(); ++i) {
+      const Place place = place_of_pair(i);
       const std::complex<double> rotation = convention_.magnitude * rotation_at(i, best.position);
       for (std::int64_t head = group.first; head < group.end; ++head) {
-        best.unexplained += std::norm(written(head, token, i) - rotation * read(head, token, i));
+        best.unexplained +=
+            std::norm(samples_.written(head, token, place) - rotation * samples_.read(head, token, place));
       }
     }
     return best;
@@ -85,15 +88,8 @@ class Finder {
     const std::complex<double> plain = std::polar(1.0, frequencies_[pair] * static_cast<double>(position));
     return convention_.is_swapped ? std::complex<double>(-plain.imag(), plain.real()) : plain;
   }
-  std::complex<double> read(std::int64_t head, std::int64_t token, std::size_t pair) const {
-    const Place place = place_of(rope_.layout, rope_.dims, rope_.first_dim, static_cast<std::int64_t>(pair));
-    return {samples_.before[samples_.at(head, token, place.read_a)],
-            samples_.before[samples_.at(head, token, place.read_b)]};
-  }
-  std::complex<double> written(std::int64_t head, std::int64_t token, std::size_t pair) const {
-    const Place place = place_of(rope_.layout, rope_.dims, rope_.first_dim, static_cast<std::int64_t>(pair));
-    return {samples_.after[samples_.at(head, token, place.write_a)],
-            samples_.after[samples_.at(head, token, place.write_b)]};
+  Place place_of_pair(std::size_t pair) const {
+    return place_of(rope_.layout, rope_.dims, rope_.first_dim, static_cast<std::int64_t>(pair));
   }
 
   const Samples& samples_;

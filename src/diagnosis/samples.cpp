@@ -162,10 +162,7 @@ PairStatistics statistics_of(const Samples& samples, const Place& place) {
   result.after.resize(size);
   for (std::int64_t head = 0; head < samples.heads; ++head) {
     for (std::int64_t token = 0; token < samples.sequence; ++token) {
-      const std::complex<double> a(samples.before[samples.at(head, token, place.read_a)],
-                                   samples.before[samples.at(head, token, place.read_b)]);
-      const std::complex<double> b(samples.after[samples.at(head, token, place.write_a)],
-                                   samples.after[samples.at(head, token, place.write_b)]);
+      const std::complex<double> a = samples.read(head, token, place), b = samples.written(head, token, place);
       const std::size_t at = token;
       result.product[at] += std::conj(a) * b;
       result.before[at] += std::norm(a);

@@ -26,6 +26,11 @@ struct Axis {
 /// Throws nothing; `positions` is not empty.
 Axis axis_of(std::vector<std::int64_t> positions);
 
+/// Where the two features of a pair are read and written.
+struct Place {
+  std::int64_t read_a = 0, read_b = 0, write_a = 0, write_b = 0;
+};
+
 /// The examined part of two tensors, in double: [heads, sequence, features], tokens in the order of their positions
 /// on the first axis.
 struct Samples {
@@ -47,6 +52,13 @@ struct Samples {
   std::size_t at(std::int64_t head, std::int64_t token, std::int64_t feature) const {
     return (head * sequence + token) * features + feature;
   }
+  /// A pair of features before and after, as complex numbers.
+  std::complex<double> read(std::int64_t head, std::int64_t token, const Place& place) const {
+    return {before[at(head, token, place.read_a)], before[at(head, token, place.read_b)]};
+  }
+  std::complex<double> written(std::int64_t head, std::int64_t token, const Place& place) const {
+    return {after[at(head, token, place.write_a)], after[at(head, token, place.write_b)]};
+  }
 };
 
 /// Throws: Error for shapes, types and positions that do not fit.
@@ -60,11 +72,6 @@ struct Part {
   std::int64_t first_head = 0, end_head = 0, first_token = 0, end_token = 0;
 };
 Samples part_of(const Samples& samples, const Part& part);
-
-/// Where the two features of a pair are read and written.
-struct Place {
-  std::int64_t read_a = 0, read_b = 0, write_a = 0, write_b = 0;
-};
 
 /// What a pair reveals about its angle, for each token: with a and b the pair before and after as complex numbers, Σ
 /// conj(a)·b, Σ|a|², Σ|b|² over the heads.

@@ -1,25 +1,11 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "lessons/story_builder.h"
 #include "lessons/story_matrices.h"
 #include "lessons/tellers.h"
 #include "posenc/apply.h"
 
 namespace posenc::lessons {
-namespace {
-
-double spread_of_column(const StoryMatrix& matrix, std::size_t column) {
-  double low = matrix.at(0, column), high = low;
-  for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
-    low = std::min(low, matrix.at(row, column));
-    high = std::max(high, matrix.at(row, column));
-  }
-  return high - low;
-}
-
-}  // namespace
 
 Story tell_why_inside_attention(const StoryContent& content, const StoryOptions& options) {
   StoryBuilder story(content, options);
@@ -93,9 +79,7 @@ Story tell_why_inside_attention(const StoryContent& content, const StoryOptions&
       story.show(computed({"B", "B: a bias; row m-n", places, {"score"}}, std::move(biased)));
 
   story.step("values");
-  double largest = 0;
-  for (std::size_t i = 0; i < features.size(); ++i) largest = std::max(largest, spread_of_column(pm, i));
-  story.show({fact("largest variation of an input feature over the text, added", largest),
+  story.show({fact("largest variation of an input feature over the text, added", largest_spread(pm)),
               fact("the same for rotation and bias", 0.0)});
 
   story.step("summary");

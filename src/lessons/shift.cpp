@@ -121,19 +121,6 @@ void show_affine(StoryBuilder& story, const std::vector<double>& start, double s
               fact("norm of the last row", growth)});
 }
 
-double largest_spread(const StoryMatrix& matrix) {
-  double largest = 0;
-  for (std::size_t column = 0; column < matrix.columns.size(); ++column) {
-    double low = matrix.at(0, column), high = low;
-    for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
-      low = std::min(low, matrix.at(row, column));
-      high = std::max(high, matrix.at(row, column));
-    }
-    largest = std::max(largest, high - low);
-  }
-  return largest;
-}
-
 }  // namespace
 
 Story tell_shift(const StoryContent& content, const StoryOptions& options) {

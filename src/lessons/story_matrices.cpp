@@ -83,6 +83,23 @@ double value_of(const CellTerms& cell) {
   return cell.divisor ? sum / cell.divisor->value : sum;
 }
 
+double spread_of_column(const StoryMatrix& matrix, std::size_t column) {
+  double low = matrix.at(0, column), high = low;
+  for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
+    low = std::min(low, matrix.at(row, column));
+    high = std::max(high, matrix.at(row, column));
+  }
+  return high - low;
+}
+
+double largest_spread(const StoryMatrix& matrix) {
+  double largest = 0;
+  for (std::size_t column = 0; column < matrix.columns.size(); ++column) {
+    largest = std::max(largest, spread_of_column(matrix, column));
+  }
+  return largest;
+}
+
 CellFactor cell_factor(const StoryMatrix& matrix, std::size_t row, std::size_t column) {
   return {fmt::format("{}[{}, {}]", matrix.name, matrix.rows[row], matrix.columns[column]), matrix.at(row, column)};
 }

@@ -35,6 +35,9 @@ CellTerms row_product(const StoryMatrix& a, std::size_t row, const StoryMatrix& 
 CellTerms row_distance_terms(const StoryMatrix& matrix, std::size_t row, std::size_t other);
 /// max |a − b| over the cells, with the terms of the cell where it is largest.
 CellTerms largest_difference_terms(const StoryMatrix& a, const StoryMatrix& b);
+/// max − min of a column, and of the column where that is largest.
+double spread_of_column(const StoryMatrix& matrix, std::size_t column);
+double largest_spread(const StoryMatrix& matrix);
 /// A constant without terms.
 CellTerms constant(std::string why);
 

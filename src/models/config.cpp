@@ -69,6 +69,23 @@ template <class Rule> std::optional<double> number_by(const Config& config, std:
   return number;
 }
 
+// `read` returns nothing for an element of another type.
+template <class T, class Read> std::optional<std::vector<T>> list_by(const Config& config, std::string_view key,
+                                                                     std::string_view words, const Read& read) {
+  const Json* const json = find(config, key);
+  if (json == nullptr) return std::nullopt;
+  const auto* const array = json->as<Json::Array>();
+  if (array == nullptr) refuse(config, key, words);
+  std::vector<T> values;
+  for (const Json& one : *array) {
+    std::optional<T> value = read(one);
+    if (!value) refuse(config, key, words);
+    values.push_back(std::move(*value));
+  }
+  note_default(config, key, *json);
+  return values;
+}
+
 }  // namespace
 
 void say(std::vector<std::string>& list, std::string text) {
@@ -147,33 +164,17 @@ std::optional<bool> flag(const Config& config, std::string_view key) {
 }
 
 std::optional<std::vector<double>> numbers(const Config& config, std::string_view key) {
-  const Json* const json = find(config, key);
-  if (json == nullptr) return std::nullopt;
-  const auto* const array = json->as<Json::Array>();
-  if (array == nullptr) refuse(config, key, "a list of numbers");
-  std::vector<double> values;
-  for (const Json& one : *array) {
+  return list_by<double>(config, key, "a list of numbers", [](const Json& one) {
     const std::optional<double> value = as_number(one);
-    if (!value || !std::isfinite(*value)) refuse(config, key, "a list of numbers");
-    values.push_back(*value);
-  }
-  note_default(config, key, *json);
-  return values;
+    return value && std::isfinite(*value) ? value : std::nullopt;
+  });
 }
 
 std::optional<std::vector<std::string>> texts(const Config& config, std::string_view key) {
-  const Json* const json = find(config, key);
-  if (json == nullptr) return std::nullopt;
-  const auto* const array = json->as<Json::Array>();
-  if (array == nullptr) refuse(config, key, "a list of texts");
-  std::vector<std::string> values;
-  for (const Json& one : *array) {
+  return list_by<std::string>(config, key, "a list of texts", [](const Json& one) {
     const auto* const value = one.as<std::string>();
-    if (value == nullptr) refuse(config, key, "a list of texts");
-    values.push_back(excerpt(*value));
-  }
-  note_default(config, key, *json);
-  return values;
+    return value == nullptr ? std::nullopt : std::optional(excerpt(*value));
+  });
 }
 
 std::optional<Config> nested(const Config& config, std::string_view key) {

@@ -115,9 +115,7 @@ void add_window_rope(const Config& config, const Family& family, PartReading& re
   }
   std::vector<LayerGroup> found;
   for (std::int64_t number = 0; number < layer_count(config, family); ++number) {
-    LayerGroup group;
-    group.layers = {number};
-    set_attention_options(group, Layer{}, config, family);
+    LayerGroup group = group_of_layer(Layer{}, number, config, family);
     const bool is_whole = std::find(whole.begin(), whole.end(), static_cast<double>(number)) != whole.end();
     group.layer_type = is_whole ? "attention" : "attention in windows";
     Rope rope = image_rope(family, head, positive(config, "rope_theta").value_or(family.rope.image_base));

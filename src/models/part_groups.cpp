@@ -35,10 +35,7 @@ std::vector<LayerGroup> layers_with_options(const LayerGroup& all, const Config&
   std::vector<LayerGroup> found;
   const std::vector<Layer> layers = layers_of(config, family, layer_count(config, family), remarks);
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    LayerGroup one = all;
-    one.layers = {static_cast<std::int64_t>(i)};
-    one.layer_type = layers[i].type;
-    set_attention_options(one, layers[i], config, family);
+    LayerGroup one = group_of_layer(layers[i], static_cast<std::int64_t>(i), config, family, all);
     adjust(one, layers[i], config, family);
     found.push_back(std::move(one));
   }
@@ -136,10 +133,7 @@ void add_plain(const Config& config, const Family& family, PartReading& reading,
   std::vector<LayerGroup> found;
   const std::vector<Layer> layers = layers_of(config, family, layer_count(config, family), remarks);
   const auto make = [&](const Layer& layer, std::int64_t number) {
-    LayerGroup group;
-    group.layers = {number};
-    group.layer_type = layer.type;
-    set_attention_options(group, layer, config, family);
+    LayerGroup group = group_of_layer(layer, number, config, family);
     adjust(group, layer, config, family);
     if (family.encoding == Encoding::kNone) {
       say_none(remarks, layer.type);
@@ -165,6 +159,14 @@ void add_plain(const Config& config, const Family& family, PartReading& reading,
 void keep_length(const Config& config, const Family& family, PartReading& reading) {
   if (reading.trained_length) return;
   reading.trained_length = reading.usable_length = length_of(config, family);
+}
+
+LayerGroup group_of_layer(const Layer& layer, std::int64_t number, const Config& config, const Family& family,
+                          LayerGroup group) {
+  group.layers = {number};
+  group.layer_type = layer.type;
+  set_attention_options(group, layer, config, family);
+  return group;
 }
 
 LayerGroup group_of_all(const Config& config, const Family& family) {

@@ -17,6 +17,9 @@ void keep_length(const Config& config, const Family& family, PartReading& readin
 
 /// One group for all layers, which are alike.
 LayerGroup group_of_all(const Config& config, const Family& family);
+/// `group` as that of one layer, with its type and options; its scheme, and what only the family does, are for the caller.
+LayerGroup group_of_layer(const Layer& layer, std::int64_t number, const Config& config, const Family& family,
+                          LayerGroup group = {});
 /// Describes a scheme that is not computed.
 void set_formula(LayerGroup& group, std::string_view name, std::string_view formula);
 

@@ -26,10 +26,7 @@ template <class SchemeOf> void add_by_layer(const Config& config, const Family& 
   std::vector<LayerGroup> found;
   const std::vector<Layer> layers = layers_of(config, family, layer_count(config, family), remarks);
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    LayerGroup group;
-    group.layers = {static_cast<std::int64_t>(i)};
-    group.layer_type = layers[i].type;
-    set_attention_options(group, layers[i], config, family);
+    LayerGroup group = group_of_layer(layers[i], static_cast<std::int64_t>(i), config, family);
     scheme_of(layers[i], static_cast<std::int64_t>(i), group);
     adjust(group, layers[i], config, family);
     found.push_back(std::move(group));

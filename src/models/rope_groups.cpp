@@ -154,10 +154,7 @@ class RopeLayers {
   }
 
   LayerGroup group_of(const Layer& layer, std::int64_t number) {
-    LayerGroup group;
-    group.layers = {number};
-    group.layer_type = layer.type;
-    set_attention_options(group, layer, config_, family_);
+    LayerGroup group = group_of_layer(layer, number, config_, family_);
     problem_.clear();
     set_scheme(group, scheme_of(layer));
     if (!problem_.empty()) {
