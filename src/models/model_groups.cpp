@@ -1,8 +1,5 @@
 #include "models/model_groups.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <utility>
 
 namespace posenc::models {
@@ -40,13 +37,6 @@ std::vector<LayerGroup> grouped(std::vector<LayerGroup> layers) {
 void set_scheme(LayerGroup& group, Scheme scheme) {
   group.scheme_name = name_of(scheme);
   group.scheme = std::move(scheme);
-}
-
-void name_scheme(LayerGroup& group, const Json::Object& fields) {
-  group.scheme_name = *fields.front().second.as<std::string>();
-  const std::vector<std::string_view> names = scheme_names();
-  if (std::find(names.begin(), names.end(), group.scheme_name) == names.end()) return;
-  group.scheme = scheme_from_json(dump_json(Json(fields)));
 }
 
 void check_groups(const std::vector<LayerGroup>& groups, std::optional<std::int64_t> trained_length) {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "models/layers.h"
-#include "posenc/json.h"
 #include "posenc/model.h"
 
 namespace posenc::models {
@@ -22,8 +21,6 @@ struct PartReading {
 /// its type if there are several groups and all its layers share it. A layer of −1: the layer is not specified.
 std::vector<LayerGroup> grouped(std::vector<LayerGroup> layers);
 
-/// Identifies a scheme by its JSON, and creates it if this build has it.
-void name_scheme(LayerGroup& group, const Json::Object& fields);
 void set_scheme(LayerGroup& group, Scheme scheme);
 
 /// Creates the form of every group once. Throws: Error for incompatible fields.

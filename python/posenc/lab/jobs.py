@@ -88,7 +88,6 @@ class Job:
 RECIPE = 2  # counts changes of what models learn that a job does not say: results of another recipe are trained again
 
 LENGTHS = (512, 1024, 2048, 4096, 8192)
-FAR = (512, 1024, 2048, 8192)
 SEEDS = (1, 2, 3, 4, 5)
 
 
