@@ -34,7 +34,7 @@ std::string_view own_name(const Config& config, std::string_view key) {
 }
 
 const Json* in_file(const Config& config, std::string_view key) {
-  if (config.read != nullptr) say(*config.read, std::string(key.substr(0, key.find('.'))));
+  if (config.read != nullptr) note(*config.read, std::string(key.substr(0, key.find('.'))));
   const Json* json = member(config.object, key);
   if (const std::string_view own = own_name(config, key); json == nullptr && !own.empty()) {
     json = member(config.object, own);
@@ -55,8 +55,8 @@ bool is_null(const Json& json) { return json.as<std::nullptr_t>() != nullptr; }
 // Lists under `assumed` a value that was used but not given in the file.
 void note_default(const Config& config, std::string_view key, const Json& value) {
   if (config.assumed == nullptr || in_file(config, key) != nullptr) return;
-  say(*config.assumed,
-      fmt::format("{}{} = {} (the family's default; not given)", config.place, key, excerpt(dump_json(value))));
+  note(*config.assumed,
+       fmt::format("{}{} = {} (the family's default; not given)", config.place, key, excerpt(dump_json(value))));
 }
 
 template <class Rule> std::optional<double> number_by(const Config& config, std::string_view key,
@@ -88,7 +88,7 @@ template <class T, class Read> std::optional<std::vector<T>> list_by(const Confi
 
 }  // namespace
 
-void say(std::vector<std::string>& list, std::string text) {
+void note(std::vector<std::string>& list, std::string text) {
   if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
 }
 

@@ -20,8 +20,8 @@ struct Config {
   std::vector<std::string>* read = nullptr;     ///< receives the keys that were asked for
 };
 
-/// Adds a text to a list unless it is already there.
-void say(std::vector<std::string>& list, std::string text);
+/// Notes a text in a list unless it is already there.
+void note(std::vector<std::string>& list, std::string text);
 
 /// The value of a key, of the family's own name for it, or of "outer.inner"; nullptr if it is missing or null. A key
 /// that is null in the file has no default: transformers treats null as a value too.

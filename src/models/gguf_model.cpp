@@ -41,7 +41,7 @@ std::vector<bool> windows_of(const GgufMetadata& from, const Architecture& facts
   const auto given = from.integer(kPattern);
   const std::int64_t period = given.value_or(facts.period);
   if (!given && facts.period > 1) {
-    say(model.assumed, fmt::format("{} = {} (llama.cpp's own; not given)", from.full(kPattern), facts.period));
+    note(model.assumed, fmt::format("{} = {} (llama.cpp's own; not given)", from.full(kPattern), facts.period));
   }
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t place = period == 0 ? 0 : static_cast<std::int64_t>(i) % period;
@@ -64,8 +64,8 @@ std::vector<bool> attention_of(const GgufMetadata& from, const Architecture& fac
   const auto given = from.integer("full_attention_interval");
   const std::int64_t interval = std::max<std::int64_t>(given.value_or(facts.interval), 1);
   if (!given) {
-    say(model.assumed,
-        fmt::format("{} = {} (llama.cpp's own; not given)", from.full("full_attention_interval"), facts.interval));
+    note(model.assumed,
+         fmt::format("{} = {} (llama.cpp's own; not given)", from.full("full_attention_interval"), facts.interval));
   }
   // blocks at the end that predict further tokens are attention
   const auto end = static_cast<std::int64_t>(count) - from.integer("nextn_predict_layers").value_or(0);
@@ -91,7 +91,8 @@ bool is_rotated(const GgufMetadata& from, const Architecture& facts, std::size_t
       // llama4.cpp:11 and 145: n_no_rope_layer_step is the number of layers
       const bool is_last = static_cast<std::int64_t>(layer) + 1 == from.integer("block_count");
       if (is_last) {
-        say(model.warnings,
+        note(
+            model.warnings,
             "llama.cpp does not rotate the last layer, though its code means to rotate all of a model without windows");
       }
       return !is_last;
@@ -253,9 +254,9 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
       from.integer("context_length").value_or(0) > 0 && from.integer("embedding_length").value_or(0) > 0;
   if (facts->has_table_instead && max_bias == 0 && head.tensors.empty() && has_sizes) {
     has_table = true;
-    say(model.assumed,
-        "position_embd.weight, a row for each position (the file lists no tensors; models of this "
-        "family without ALiBi have it)");
+    note(model.assumed,
+         "position_embd.weight, a row for each position (the file lists no tensors; models of this "
+         "family without ALiBi have it)");
   }
   if (is_alibi && max_bias > 0) {
     set_scheme(group, Alibi{.heads = needed("attention.head_count"), .max_bias = max_bias});
@@ -269,7 +270,7 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
     T5 scheme{.heads = needed("attention.head_count"), .buckets = 32};
     if (from.find(kBuckets) != nullptr) scheme.buckets = needed(kBuckets);
     if (from.find(kBuckets) == nullptr) {
-      say(model.assumed, fmt::format("{} = 32 (as T5 has; not given, and llama.cpp needs it)", from.full(kBuckets)));
+      note(model.assumed, fmt::format("{} = 32 (as T5 has; not given, and llama.cpp needs it)", from.full(kBuckets)));
     }
     set_scheme(group, scheme);
     if (facts->has_decoder) {

@@ -128,7 +128,7 @@ Rope gguf_rope(const GgufMetadata& from, const Architecture& facts, Model& model
   Rope rope{.layout = facts.layout};
   const auto base = from.positive("rope.freq_base");
   rope.base = base.value_or(10000.0);
-  if (!base) say(model.assumed, fmt::format("{} = 10000 (not given)", from.full("rope.freq_base")));
+  if (!base) note(model.assumed, fmt::format("{} = 10000 (not given)", from.full("rope.freq_base")));
   if (rope.base <= 1) from.refuse("rope.freq_base", "above 1", fmt::format("{}", rope.base));
   auto dims = from.integer("rope.dimension_count");
   if (!dims) dims = from.integer("attention.key_length");
@@ -138,8 +138,8 @@ Rope gguf_rope(const GgufMetadata& from, const Architecture& facts, Model& model
       raise(from.full("rope.dimension_count") + " is missing");
     }
     dims = *width / *heads;
-    say(model.assumed,
-        fmt::format("{} = {} (embedding_length / head_count; not given)", from.full("rope.dimension_count"), *dims));
+    note(model.assumed,
+         fmt::format("{} = {} (embedding_length / head_count; not given)", from.full("rope.dimension_count"), *dims));
   }
   if (*dims < 2 || *dims % 2 != 0 || *dims > 65536) {
     from.refuse("rope.dimension_count", "even and from 2 to 65536", std::to_string(*dims));

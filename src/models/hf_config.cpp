@@ -92,8 +92,8 @@ class Parts {
     Json::Object object = *given.as<Json::Object>();
     for (const auto& [name, value] : *own.as<Json::Object>()) {
       if (given.find(name) != nullptr || name == "merged" || name == "own" || name == "model_type") continue;
-      say(remarks_.assumed, fmt::format("{}: {} = {} (the family's default; not given)", excerpt(key), name,
-                                        excerpt(dump_json(value))));
+      note(remarks_.assumed, fmt::format("{}: {} = {} (the family's default; not given)", excerpt(key), name,
+                                         excerpt(dump_json(value))));
       object.emplace_back(name, value);
     }
     return parsed_.emplace_back(std::move(object));
@@ -115,8 +115,8 @@ class Parts {
     const bool has_sizes =
         !first_of(Config{.object = &object}, {"num_hidden_layers", "hidden_size", "n_layer", "d_model"}).empty();
     if (named.type.empty() || (!families_of(named.type).empty() && !has_sizes)) return given;
-    say(remarks_.assumed, fmt::format("model_type = {} (from architectures, {}; {})", named.type, named.name,
-                                      given.empty() ? "not given" : fmt::format("{} is unknown", quoted(given))));
+    note(remarks_.assumed, fmt::format("model_type = {} (from architectures, {}; {})", named.type, named.name,
+                                       given.empty() ? "not given" : fmt::format("{} is unknown", quoted(given))));
     return named.type;
   }
 
@@ -126,8 +126,8 @@ class Parts {
     if (own_type.empty() && depth == 0) own_type = text(named, "_class_name").value_or("");  // diffusers
     own_type = type_by_class(object, own_type);
     const Json* const defaults = defaults_of(own_type);
-    if (const Json* const note = defaults == nullptr ? nullptr : defaults->find("note")) {
-      say(remarks_.notes, *note->as<std::string>());
+    if (const Json* const more = defaults == nullptr ? nullptr : defaults->find("note")) {
+      note(remarks_.notes, *more->as<std::string>());
     }
     Part part{path, own_type, {.object = &object, .defaults = defaults, .assumed = &remarks_.assumed}};
     if (!path.empty()) part.config.place = path.back() + ": ";
@@ -167,15 +167,15 @@ class Parts {
       const bool has_keys = has_word(kTextKeys, key) && families_of(own_type).empty() &&
                             (object.find("hidden_size") != nullptr || object.find("num_hidden_layers") != nullptr);
       if (has_keys && defaults->find("flat") == nullptr) {
-        say(remarks_.warnings, fmt::format("hidden_size and its like at the top are ignored: transformers reads {} "
-                                           "alone, which is missing",
-                                           key));
+        note(remarks_.warnings, fmt::format("hidden_size and its like at the top are ignored: transformers reads {} "
+                                            "alone, which is missing",
+                                            key));
       } else if (has_keys) {
         go(key, object, type_in(&value));
         continue;
       }
-      say(remarks_.assumed, fmt::format("{} = {} (the family's default; not given)", key,
-                                        type_in(&value).starts_with('=') ? "its class's" : type_in(&value)));
+      note(remarks_.assumed, fmt::format("{} = {} (the family's default; not given)", key,
+                                         type_in(&value).starts_with('=') ? "its class's" : type_in(&value)));
       go(key, value, type_in(&value));
     }
   }
@@ -215,18 +215,19 @@ PartReading read_part(const Part& part, Remarks& remarks) {
   PartReading reading;
   if (part.is_unknown) {
     const std::string_view near = nearest_name(excerpt(part.type), known_model_types());
-    say(remarks.assumed,
+    note(
+        remarks.assumed,
         fmt::format("{}model_type {} is unknown{}: read as most families with rope are (layout, layers and defaults)",
                     part.config.place, quoted(part.type), near.empty() ? "" : fmt::format(" (like '{}'?)", near)));
   } else if (!is_code_read(part.type)) {
-    say(remarks.assumed, fmt::format("{}the code of {} was not read: this answer is from its paper and its config",
-                                     part.config.place, excerpt(part.type)));
+    note(remarks.assumed, fmt::format("{}the code of {} was not read: this answer is from its paper and its config",
+                                      part.config.place, excerpt(part.type)));
   }
   for (const Family* const family : part.is_unknown ? assumed_families() : families_of(part.type)) {
     if (!holds(part.config, family->when)) continue;
     if (!family->note.empty()) {
-      say(remarks.notes,
-          part.config.place.empty() ? std::string(family->note) : part.config.place + std::string(family->note));
+      note(remarks.notes,
+           part.config.place.empty() ? std::string(family->note) : part.config.place + std::string(family->note));
     }
     add_groups(part.config, *family, reading, remarks);
   }
@@ -245,10 +246,10 @@ Model model_of_params(const Json& params) {
     auto* const rope = group.scheme ? std::get_if<Rope>(&*group.scheme) : nullptr;
     if (rope != nullptr) rope->layout = PairLayout::kInterleaved;
   }
-  for (std::string& one : remarks.assumed) say(model.assumed, std::move(one));
-  say(model.notes,
-      "this is a params.json: the weights beside it (consolidated.*) have interleaved pairs, which "
-      "conversion to Hugging Face permutes into halves");
+  for (std::string& one : remarks.assumed) note(model.assumed, std::move(one));
+  note(model.notes,
+       "this is a params.json: the weights beside it (consolidated.*) have interleaved pairs, which "
+       "conversion to Hugging Face permutes into halves");
   return model;
 }
 
@@ -310,11 +311,11 @@ Model read_model(std::string_view config_json) {
   }
   for (const Family* const family : families_of(text_part.type)) add_indexer(text_part.config, *family, model);
   if (text_part.type != model.model_type) {
-    say(remarks.notes, fmt::format("the layers are those of the text, {}{}", excerpt(text_part.type),
-                                   model.parts.empty() ? "" : "; other parts follow them"));
+    note(remarks.notes, fmt::format("the layers are those of the text, {}{}", excerpt(text_part.type),
+                                    model.parts.empty() ? "" : "; other parts follow them"));
   }
   for (const std::string& name : parts.unknown) {
-    say(remarks.notes, fmt::format("part {} is not shown: its family is not known", name));
+    note(remarks.notes, fmt::format("part {} is not shown: its family is not known", name));
   }
   model.assumed = std::move(remarks.assumed);
   model.warnings = std::move(remarks.warnings);

@@ -13,10 +13,11 @@ namespace posenc::models {
 namespace {
 
 // The grid is square, as in every family that resizes one.
-void say_resize(const Family& family, std::int64_t patches, Remarks& remarks) {
+void note_resize(const Family& family, std::int64_t patches, Remarks& remarks) {
   const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(static_cast<double>(patches))));
   if (!family.patches.resize.is_known || side * side != patches) return;
-  say(remarks.notes,
+  note(
+      remarks.notes,
       fmt::format(
           "for another grid of patches the table is resized: scheme resized, trained_grid {0},{0}, filter {1}{2}{3}, "
           "prefix {4}",
@@ -30,7 +31,7 @@ void add_patches(const Config& config, const Family& family, PartReading& readin
   const auto width = hidden_size(config, family);
   if (patches && width) {
     set_scheme(group, Learned{.rows = *patches + family.patches.extra, .width = *width});
-    say_resize(family, *patches, remarks);
+    note_resize(family, *patches, remarks);
   } else {
     set_formula(
         group, Learned::name,
@@ -59,8 +60,8 @@ std::vector<std::int64_t> axes_of(const Config& config, const Family& family, st
 
 double given_or_assumed(std::optional<double> base, const Config& config, const Family& family, Remarks& remarks) {
   if (base) return *base;
-  say(remarks.assumed,
-      fmt::format("{}rope_theta = {} (in the family's code; not given)", config.place, family.rope.image_base));
+  note(remarks.assumed,
+       fmt::format("{}rope_theta = {} (in the family's code; not given)", config.place, family.rope.image_base));
   return family.rope.image_base;
 }
 
@@ -111,7 +112,7 @@ void add_window_rope(const Config& config, const Family& family, PartReading& re
   if (const auto listed = numbers(config, "global_attn_indexes")) {
     whole = *listed;
   } else if (layer_count(config, family) != 32) {
-    say(remarks.assumed, config.place + "global_attn_indexes = 7, 15, 23, 31 (in the family's code; not given)");
+    note(remarks.assumed, config.place + "global_attn_indexes = 7, 15, 23, 31 (in the family's code; not given)");
   }
   std::vector<LayerGroup> found;
   for (std::int64_t number = 0; number < layer_count(config, family); ++number) {
@@ -137,7 +138,7 @@ void add_patch_rope(const Config& config, const Family& family, PartReading& rea
     set_scheme(group, PatchRope{.dims = head,
                                 .base = given_or_assumed(positive(config, "rope_theta"), config, family, remarks),
                                 .patches = {grid->rows, grid->columns}});
-    say(remarks.notes, "the grid is that of image_size; an image of another size has a grid of its own");
+    note(remarks.notes, "the grid is that of image_size; an image of another size has a grid of its own");
   }
   reading.groups.push_back(std::move(group));
 }

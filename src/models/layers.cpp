@@ -56,8 +56,8 @@ std::int64_t period_of(const LayerFacts& facts) {
   const auto kept = integer(facts.config, "_sliding_window_pattern");  // as transformers 5 keeps the old key
   if (kept) return *kept;
   if (every > 0) {
-    say(facts.remarks.assumed,
-        fmt::format("layer {0} of every {0} differs (the family's default; layer_types is not given)", every));
+    note(facts.remarks.assumed,
+         fmt::format("layer {0} of every {0} differs (the family's default; layer_types is not given)", every));
   }
   return every;
 }
@@ -107,7 +107,7 @@ void by_no_rope_list(LayerFacts& facts) {
 void all_full(LayerFacts& facts) {
   const Pattern& pattern = facts.family.layers;
   if (!facts.is_listed && (pattern.picked == kLinear || pattern.others == kLinear)) {
-    say(facts.remarks.assumed, fmt::format("all layers are attention ({} is not given)", pattern.list_key));
+    note(facts.remarks.assumed, fmt::format("all layers are attention ({} is not given)", pattern.list_key));
   }
   by(facts, kFull, kFull, [](std::int64_t) { return true; });
 }
@@ -136,9 +136,9 @@ bool by_list(LayerFacts& facts) {
 
 }  // namespace
 
-void say_none(Remarks& remarks, std::string_view layer_type) {
-  say(remarks.assumed, fmt::format("no positional encoding in {} (from the family's code; the file does not say so)",
-                                   layer_type.empty() ? std::string("any layer") : excerpt(layer_type) + " layers"));
+void note_none(Remarks& remarks, std::string_view layer_type) {
+  note(remarks.assumed, fmt::format("no positional encoding in {} (from the family's code; the file does not say so)",
+                                    layer_type.empty() ? std::string("any layer") : excerpt(layer_type) + " layers"));
 }
 
 void by_pattern(LayerFacts& facts) {
@@ -184,7 +184,7 @@ void by_hybrid_pattern(LayerFacts& facts) {
   check_size("hybrid_layer_pattern", list.size(), facts.layers.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
     if ((list[i] != 0) == (facts.layers[i].type == kSliding)) continue;
-    say(facts.remarks.warnings, "hybrid_layer_pattern is ignored: transformers reads layer_types; vLLM reads it");
+    note(facts.remarks.warnings, "hybrid_layer_pattern is ignored: transformers reads layer_types; vLLM reads it");
     return;
   }
 }
@@ -288,15 +288,15 @@ void by_compress_ratios(LayerFacts& facts) {
     return;
   }
   by(facts, kHeavy, kSparse, [](std::int64_t i) { return i < 2 || i % 2 == 0; });
-  say(facts.remarks.assumed,
-      "layers 0 and 1 and every second one after compress heavily (compress_ratios not given)");
+  note(facts.remarks.assumed,
+       "layers 0 and 1 and every second one after compress heavily (compress_ratios not given)");
 }
 
 // [[["global", "local"], 12]]: the list repeated 12 times.
 void by_attention_types(LayerFacts& facts) {
   constexpr std::string_view kKey = "attention_types", kRule = "a list of [types, count]";
   if (!is_given(facts.config, kKey)) {
-    say(facts.remarks.assumed, "every second layer slides (attention_types is not given)");
+    note(facts.remarks.assumed, "every second layer slides (attention_types is not given)");
     return by(facts, kFull, kSliding, [](std::int64_t i) { return i % 2 == 0; });
   }
   std::vector<std::string_view> types;

@@ -18,7 +18,7 @@ struct Remarks {
 };
 
 /// Notes that layers of this type have no positional encoding because of the family's code, not the file.
-void say_none(Remarks& remarks, std::string_view layer_type);
+void note_none(Remarks& remarks, std::string_view layer_type);
 
 /// One layer, as far as position is concerned.
 struct Layer {

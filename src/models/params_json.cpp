@@ -58,7 +58,7 @@ void add_length(const Config& params, Json::Object& made, Remarks& remarks) {
   } else {
     return;
   }
-  say(remarks.assumed, fmt::format("{} positions (as {} has them; not given)", length, release));
+  note(remarks.assumed, fmt::format("{} positions (as {} has them; not given)", length, release));
   made.emplace_back("max_position_embeddings", length);
 }
 
@@ -113,9 +113,9 @@ Json config_of_params(const Json& params, Remarks& remarks) {
   }
   if (const auto base = positive(config, "rope_theta")) made.emplace_back("rope_theta", *base);
   if (holds(config, "use_scaled_rope")) {
-    say(remarks.assumed,
-        "llama3 scaling with factor 8 (use_scaled_rope; Llama 3.2's small models have 32 in "
-        "transformers, which params.json does not state)");
+    note(remarks.assumed,
+         "llama3 scaling with factor 8 (use_scaled_rope; Llama 3.2's small models have 32 in "
+         "transformers, which params.json does not state)");
     made.emplace_back("rope_scaling", Json::Object{{"rope_type", "llama3"},
                                                    {"factor", 8.0},
                                                    {"low_freq_factor", 1.0},

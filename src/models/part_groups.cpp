@@ -136,7 +136,7 @@ void add_plain(const Config& config, const Family& family, PartReading& reading,
     LayerGroup group = group_of_layer(layer, number, config, family);
     adjust(group, layer, config, family);
     if (family.encoding == Encoding::kNone) {
-      say_none(remarks, layer.type);
+      note_none(remarks, layer.type);
       set_scheme(group, None{});
     } else {
       set_formula(group, family.name, family.formula);

@@ -63,8 +63,8 @@ void check_tables(Model& model, std::span<const PositionTable> tables) {
                             (table.name.find("encoder.") != std::string::npos && group.layer_type == "decoder") ||
                             (table.name.find("decoder.") != std::string::npos && group.layer_type == "encoder");
       if (is_other || (table.shape[0] == learned->rows && table.shape[1] == learned->width)) continue;
-      models::say(model.warnings, fmt::format("{} is {} x {} but the config says {} x {}", excerpt(table.name),
-                                              table.shape[0], table.shape[1], learned->rows, learned->width));
+      models::note(model.warnings, fmt::format("{} is {} x {} but the config says {} x {}", excerpt(table.name),
+                                               table.shape[0], table.shape[1], learned->rows, learned->width));
     }
   }
 }

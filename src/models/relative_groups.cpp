@@ -73,7 +73,7 @@ void add_decomposed(const Config& config, const Family& family, PartReading& rea
   if (!listed && lists_whole) {
     listed = {2, 5, 8, 11};  // the default of every class of this row
     if (layer_count(config, family) > 12) {
-      say(remarks.assumed, config.place + "global_attn_indexes = 2, 5, 8, 11 (in the family's code; not given)");
+      note(remarks.assumed, config.place + "global_attn_indexes = 2, 5, 8, 11 (in the family's code; not given)");
     }
   }
   if (flag(config, "use_rel_pos") == false) return;

@@ -35,8 +35,8 @@ std::int64_t original_length(const Reading& r, std::string_view type) {
     raise(fmt::format("{}original_max_position_embeddings is missing, which rope_type {} needs", r.entries.place,
                       type));
   }
-  say(r.remarks.assumed,
-      fmt::format("original_max_position_embeddings = {} (max_position_embeddings; not given)", *r.facts.length));
+  note(r.remarks.assumed,
+       fmt::format("original_max_position_embeddings = {} (max_position_embeddings; not given)", *r.facts.length));
   return *r.facts.length;
 }
 
@@ -48,8 +48,8 @@ RopeScaling linear(Reading& r, std::string_view type) {
     r.result.trained_length = r.original;
   } else if (r.facts.length && factor > 1) {
     r.result.trained_length = static_cast<std::int64_t>(static_cast<double>(*r.facts.length) / factor);
-    say(r.remarks.assumed,
-        fmt::format("trained length = {} (max_position_embeddings / factor; not given)", *r.result.trained_length));
+    note(r.remarks.assumed,
+         fmt::format("trained length = {} (max_position_embeddings / factor; not given)", *r.result.trained_length));
   }
   return LinearScaling{.factor = factor};
 }
@@ -63,9 +63,9 @@ RopeScaling dynamic(Reading& r, std::string_view type) {
     raise(fmt::format("{}max_position_embeddings is missing, which rope_type {} needs", r.entries.place, type));
   }
   if (r.original && *r.original != *r.facts.length) {
-    say(r.remarks.warnings, fmt::format("{}original_max_position_embeddings is ignored: rope_type dynamic takes "
-                                        "max_position_embeddings for the trained length",
-                                        r.entries.place));
+    note(r.remarks.warnings, fmt::format("{}original_max_position_embeddings is ignored: rope_type dynamic takes "
+                                         "max_position_embeddings for the trained length",
+                                         r.entries.place));
   }
   return DynamicScaling{.factor = factor, .original_length = *r.facts.length};
 }
@@ -118,7 +118,8 @@ RopeScaling longrope(Reading& r, std::string_view type) {
     // Phi-3.5-MoE; the two are equal in its files
     scaling.attention_factor = positive(r.entries, "short_mscale");
     if (scaling.attention_factor && positive(r.entries, "long_mscale") != scaling.attention_factor) {
-      say(r.remarks.warnings, "long_mscale differs from short_mscale: beyond the trained length it is the magnitude");
+      note(r.remarks.warnings,
+           "long_mscale differs from short_mscale: beyond the trained length it is the magnitude");
     }
   }
   const std::optional<double> factor = positive(r.entries, "factor");
@@ -187,11 +188,11 @@ const RopeType& type_of(const RopeDictionary& dictionary, const Family& family, 
   const Config& entries = *dictionary.entries;
   const std::optional<std::string> name = text(entries, "rope_type"), old_name = text(entries, "type");
   if (name && old_name && plain(*name) != plain(*old_name)) {
-    say(remarks.warnings, fmt::format("{}type is {} but rope_type is {}, which is the one that transformers reads",
-                                      entries.place, quoted(*old_name), quoted(*name)));
+    note(remarks.warnings, fmt::format("{}type is {} but rope_type is {}, which is the one that transformers reads",
+                                       entries.place, quoted(*old_name), quoted(*name)));
   } else if (name && old_name) {
-    say(remarks.warnings,
-        fmt::format("{}type is the older name of rope_type; both are given, and agree", entries.place));
+    note(remarks.warnings,
+         fmt::format("{}type is the older name of rope_type; both are given, and agree", entries.place));
   }
   std::string wanted = name ? *name : old_name.value_or("default");
   if (family.rope.style == RopeStyle::kYarnIsLongrope && wanted == "yarn") wanted = "longrope";
@@ -211,14 +212,14 @@ void warn_of_keys(const Config& entries, const RopeType& type, Remarks& remarks)
     if (has_key(kKeysOfAll, key) || has_key(type.keys, key)) continue;
     if (type.read == dynamic && has_key(kHarmless, key)) continue;
     if (key == "attn_factor") {
-      say(remarks.warnings,
-          fmt::format(
-              "{}attn_factor is ignored: transformers reads attention_factor{}; vLLM multiplies by attn_factor",
-              entries.place, find(entries, "attention_factor") != nullptr ? ", which is given too" : ""));
+      note(remarks.warnings,
+           fmt::format(
+               "{}attn_factor is ignored: transformers reads attention_factor{}; vLLM multiplies by attn_factor",
+               entries.place, find(entries, "attention_factor") != nullptr ? ", which is given too" : ""));
       continue;
     }
-    say(remarks.warnings,
-        fmt::format("{}{} is ignored: rope_type {} does not read it", entries.place, excerpt(key), type.name));
+    note(remarks.warnings,
+         fmt::format("{}{} is ignored: rope_type {} does not read it", entries.place, excerpt(key), type.name));
   }
 }
 
@@ -234,22 +235,23 @@ double base_of(const RopeDictionary& dictionary, const RopeFacts& facts, Remarks
                            dictionary.entries->place.find("rope_parameters") != std::string::npos;
   if (base) {
     if (is_old_given && !dictionary.is_nested && positive(facts.config, old_key) != base) {
-      say(remarks.warnings,
-          fmt::format("{} is {} at the old place but rope_theta is {} in rope_parameters, which counts", old_key,
-                      *positive(facts.config, old_key), *base));
+      note(remarks.warnings,
+           fmt::format("{} is {} at the old place but rope_theta is {} in rope_parameters, which counts", old_key,
+                       *positive(facts.config, old_key), *base));
     }
     return *base;
   }
   if (facts.base > 0) return facts.base;
   const std::optional<double> old_base = old_key.empty() ? std::nullopt : positive(facts.config, old_key);
   if (is_old_given && is_new_form) {
-    say(remarks.warnings,
+    note(
+        remarks.warnings,
         fmt::format("{} is at the old place, and rope_parameters has none: a reader of the new place alone takes its "
                     "default",
                     old_key));
   }
   if (old_base) return *old_base;
-  say(remarks.assumed, "rope_theta = 10000 (the family's default; not given)");
+  note(remarks.assumed, "rope_theta = 10000 (the family's default; not given)");
   return 10000.0;
 }
 
@@ -273,7 +275,7 @@ std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, c
                            !(rotary.style == RopeStyle::kOwnKeys && is_given(facts.config, "partial_rotary_factor"));
   if (is_top_read && !partial) partial = share(facts.config, "partial_rotary_factor");
   if (partial && *partial != 1 && type.read == unscaled && !rotary.reads_partial && rotary.partial_key.empty()) {
-    say(remarks.warnings, "partial_rotary_factor is ignored: this family rotates whole heads");
+    note(remarks.warnings, "partial_rotary_factor is ignored: this family rotates whole heads");
     partial.reset();
   }
   const double part = partial.value_or(1.0);
@@ -330,15 +332,15 @@ void read_sections(const RopeDictionary& dictionary, const Rotary& rotary, Rope&
   const std::string_view key =
       dictionary.entries ? first_of(*dictionary.entries, {"mrope_section", "xdrope_section"}) : "";
   if (!key.empty() && rotary.sections.empty()) {
-    say(remarks.warnings,
-        fmt::format("{}{} is ignored: positions of this family have one axis", dictionary.entries->place, key));
+    note(remarks.warnings,
+         fmt::format("{}{} is ignored: positions of this family have one axis", dictionary.entries->place, key));
     return;
   }
   if (key.empty()) {
     rope.sections = default_sections(rotary, pairs);
     if (rope.sections.empty()) return;
-    say(remarks.assumed,
-        fmt::format("mrope_section = [{}] (the family's default; not given)", fmt::join(rope.sections, ", ")));
+    note(remarks.assumed,
+         fmt::format("mrope_section = [{}] (the family's default; not given)", fmt::join(rope.sections, ", ")));
   } else {
     const std::vector<double> list = numbers(*dictionary.entries, key).value_or(std::vector<double>{});
     double sum = 0;
@@ -352,8 +354,8 @@ void read_sections(const RopeDictionary& dictionary, const Rotary& rotary, Rope&
     for (const double value : list) rope.sections.push_back(static_cast<std::int64_t>(value));
     if (sum != static_cast<double>(pairs)) {
       rope.sections = dealt(rope.sections, pairs);
-      say(remarks.warnings, fmt::format("{}{} does not sum to {}, the pairs of a head: they are dealt as [{}]",
-                                        dictionary.entries->place, key, pairs, fmt::join(rope.sections, ", ")));
+      note(remarks.warnings, fmt::format("{}{} does not sum to {}, the pairs of a head: they are dealt as [{}]",
+                                         dictionary.entries->place, key, pairs, fmt::join(rope.sections, ", ")));
     }
   }
   rope.section_order = rotary.section_order;
@@ -368,8 +370,8 @@ std::optional<std::int64_t> original_of(const RopeDictionary& dictionary, const 
   const std::optional<std::int64_t> inner = dictionary.entries ? integer(*dictionary.entries, kKey) : std::nullopt;
   const std::optional<std::int64_t> top = integer(facts.config, kKey);
   if (top && inner && *top != *inner) {
-    say(remarks.warnings, fmt::format("{} is {} at the top and {} in {}; the top counts", kKey, *top, *inner,
-                                      dictionary.entries->place.substr(0, dictionary.entries->place.size() - 2)));
+    note(remarks.warnings, fmt::format("{} is {} at the top and {} in {}; the top counts", kKey, *top, *inner,
+                                       dictionary.entries->place.substr(0, dictionary.entries->place.size() - 2)));
   }
   return top ? top : inner;
 }
@@ -391,9 +393,9 @@ RopeReading read_rope(const RopeDictionary& dictionary, const RopeFacts& facts, 
       return result;
     }
     if (rope.dims > 1) {  // one has the frequency 1 in either case
-      say(remarks.assumed,
-          fmt::format("{} rotary dimensions are odd: {} of each head rotate, by the frequencies of {}", rope.dims,
-                      rope.dims + 1, rope.dims));
+      note(remarks.assumed,
+           fmt::format("{} rotary dimensions are odd: {} of each head rotate, by the frequencies of {}", rope.dims,
+                       rope.dims + 1, rope.dims));
     }
     make_even(rope);
   }
@@ -410,8 +412,8 @@ RopeReading read_rope(const RopeDictionary& dictionary, const RopeFacts& facts, 
   rope.scaling = type.read(reading, type.name);
   warn_of_keys(*dictionary.entries, type, remarks);
   if (dictionary.is_nested && find(*dictionary.entries, "truncate") != nullptr) {
-    say(remarks.warnings, fmt::format("{}truncate: transformers looks for it one level up and misses it here",
-                                      dictionary.entries->place));
+    note(remarks.warnings, fmt::format("{}truncate: transformers looks for it one level up and misses it here",
+                                       dictionary.entries->place));
   }
   const bool has_both = find(*dictionary.entries, "partial_rotary_factor") != nullptr &&
                         is_given(facts.config, "partial_rotary_factor") && !dictionary.is_nested;
@@ -419,10 +421,10 @@ RopeReading read_rope(const RopeDictionary& dictionary, const RopeFacts& facts, 
     const auto inner = share(*dictionary.entries, "partial_rotary_factor");
     const auto outer = share(facts.config, "partial_rotary_factor");
     if (*outer != *inner) {
-      say(remarks.warnings,
-          fmt::format("partial_rotary_factor is {} at the top and {} in {}, which counts{}", *outer, *inner,
-                      dictionary.entries->place.substr(0, dictionary.entries->place.size() - 2),
-                      type.read == unscaled ? "" : "; older versions of transformers 5 take the one at the top"));
+      note(remarks.warnings,
+           fmt::format("partial_rotary_factor is {} at the top and {} in {}, which counts{}", *outer, *inner,
+                       dictionary.entries->place.substr(0, dictionary.entries->place.size() - 2),
+                       type.read == unscaled ? "" : "; older versions of transformers 5 take the one at the top"));
     }
   }
   return result;

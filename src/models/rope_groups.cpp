@@ -58,21 +58,21 @@ class RopeLayers {
     const auto before = is_given(config_, "rope_scaling") ? nested(config_, "rope_scaling") : std::nullopt;
     const bool has_older = before && !before->object->as<Json::Object>()->empty();
     if (has_older && rotary_.style == RopeStyle::kNewest) {
-      say(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_parameters alone for this family");
+      note(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_parameters alone for this family");
     }
     const bool has_before = has_older && rotary_.style != RopeStyle::kNewest;
     // transformers copies the older key over the newer one
     const bool is_listed = rotary_.style == RopeStyle::kListed;
     if (has_before && is_now_given && !is_listed && *before->object != *now->object) {
-      say(remarks_.warnings,
-          "rope_scaling and rope_parameters differ: rope_scaling counts, as transformers reads it");
+      note(remarks_.warnings,
+           "rope_scaling and rope_parameters differ: rope_scaling counts, as transformers reads it");
     }
     if (is_listed) {
       entries_ = now;
     } else if (rotary_.style == RopeStyle::kTyped) {
       entries_ = now;
       if (has_before && !is_now_given) {
-        say(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_parameters alone for this family");
+        note(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_parameters alone for this family");
       }
     } else if (is_split()) {
       if (is_now_given) entries_ = now;
@@ -81,20 +81,20 @@ class RopeLayers {
       const bool is_typeless =
           has_before && find(*before, "rope_type") == nullptr && find(*before, "type") != nullptr;
       if (is_typeless && !is_labelled()) {
-        say(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_type, not type, for this family");
+        note(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_type, not type, for this family");
         scaling_.reset();
       }
       if (is_now_given && is_flat() && !is_labelled()) {
-        say(remarks_.warnings,
-            "rope_parameters are ignored but for those within a type of layers, as full_attention");
+        note(remarks_.warnings,
+             "rope_parameters are ignored but for those within a type of layers, as full_attention");
       }
     } else {
       entries_ = has_before ? before : now;
     }
     is_default_ = entries_ && !is_now_given && !has_before;
     if (is_default_ && rotary_.style != RopeStyle::kTyped && !is_listed) {
-      say(remarks_.assumed, fmt::format("rope_parameters = {} (the family's default; not given)",
-                                        excerpt(dump_json(*entries_->object))));
+      note(remarks_.assumed, fmt::format("rope_parameters = {} (the family's default; not given)",
+                                         excerpt(dump_json(*entries_->object))));
     }
   }
 
@@ -129,7 +129,7 @@ class RopeLayers {
         }
       };
       const Json *const base = of_layer("rope_theta", i), *const share = of_layer("partial_rotary_factors", i);
-      if (base == nullptr) say(remarks_.assumed, "rope_theta = 10000 (the family's default; not given)");
+      if (base == nullptr) note(remarks_.assumed, "rope_theta = 10000 (the family's default; not given)");
       set("rope_type", Json("default"));
       set("rope_theta", base == nullptr ? Json(10000.0) : *base);
       if (share != nullptr) set("partial_rotary_factor", *share);
@@ -229,13 +229,13 @@ class RopeLayers {
 
   void note_typed(const std::string& key) {
     if (!is_default_) return;
-    say(remarks_.assumed, fmt::format("rope_parameters: {} = {} (the family's default; not given)", key,
-                                      excerpt(dump_json(*entries_->object->find(key)))));
+    note(remarks_.assumed, fmt::format("rope_parameters: {} = {} (the family's default; not given)", key,
+                                       excerpt(dump_json(*entries_->object->find(key)))));
   }
 
   Scheme scheme_of(const Layer& layer) {
     if (!layer.rotates) {
-      if (!is_listed()) say_none(remarks_, layer.type);
+      if (!is_listed()) note_none(remarks_, layer.type);
       return None{};
     }
     if (!rotary_.dims_key.empty() && holds(config_, fmt::format("{}=0", rotary_.dims_key))) return None{};
@@ -294,7 +294,7 @@ class RopeLayers {
     const Json* const value = one == nullptr ? nullptr : one->find("rope_theta");
     const auto* const whole = value == nullptr ? nullptr : value->as<std::int64_t>();
     const double base = whole == nullptr ? 10000.0 : static_cast<double>(*whole);
-    say(remarks_.assumed, fmt::format("rope_theta of {} = {} (the family's default; not given)", type, base));
+    note(remarks_.assumed, fmt::format("rope_theta of {} = {} (the family's default; not given)", type, base));
     return base;
   }
 
@@ -304,9 +304,9 @@ class RopeLayers {
     if (yarn == nullptr || yarn->mscale_all_dim.value_or(0) == 0) return;
     if (rotary_.dims_key == kLatentDims && !is_labelled()) return;  // as DeepSeek does
     yarn->mscale_on_softmax = false;
-    say(remarks_.warnings,
-        "mscale_all_dim changes the magnitude alone: this family does not multiply its softmax scale by it, as "
-        "DeepSeek does");
+    note(remarks_.warnings,
+         "mscale_all_dim changes the magnitude alone: this family does not multiply its softmax scale by it, as "
+         "DeepSeek does");
   }
 
   Json made_;

@@ -40,8 +40,8 @@ void warn_of_unread(const Config& config, std::span<const std::string> read, Rem
     unread.push_back(excerpt(key));
   }
   if (!unread.empty()) {
-    say(remarks.warnings, fmt::format("{}not read, as this family's code does not ask for {}: {}", config.place,
-                                      unread.size() == 1 ? "it" : "them", fmt::join(unread, ", ")));
+    note(remarks.warnings, fmt::format("{}not read, as this family's code does not ask for {}: {}", config.place,
+                                       unread.size() == 1 ? "it" : "them", fmt::join(unread, ", ")));
   }
   // SGLang cce0a124, rotary_embedding/rope_variant.py:678 and attention/dual_chunk_flashattention_backend.py; vLLM a014e35f
   // has rotary_embedding/dual_chunk_rope.py and no attention backend for it; transformers d56c55bf and llama.cpp b21e4de7 do
@@ -49,12 +49,12 @@ void warn_of_unread(const Config& config, std::span<const std::string> read, Rem
   const auto dual = is_given(config, kDualChunk) ? nested(config, kDualChunk) : std::nullopt;
   if (!dual) return;
   const auto chunk = integer(*dual, "chunk_size"), local = integer(*dual, "local_size");
-  say(remarks.warnings,
-      fmt::format(
-          "{}{} is not computed{}: SGLang rotates queries once more for keys of other chunks, whose distances it "
-          "caps; transformers and llama.cpp ignore the key, and vLLM has no attention for it",
-          config.place, kDualChunk,
-          chunk && local ? fmt::format(" (chunks of {}, of which {} are local)", *chunk, *local) : ""));
+  note(remarks.warnings,
+       fmt::format(
+           "{}{} is not computed{}: SGLang rotates queries once more for keys of other chunks, whose distances it "
+           "caps; transformers and llama.cpp ignore the key, and vLLM has no attention for it",
+           config.place, kDualChunk,
+           chunk && local ? fmt::format(" (chunks of {}, of which {} are local)", *chunk, *local) : ""));
 }
 
 }  // namespace posenc::models

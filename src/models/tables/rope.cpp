@@ -96,17 +96,17 @@ void note_other_base(const RotationFacts& facts) {
   constexpr std::string_view kKey = "attn_config.rope_theta";
   if (!is_given(facts.config, kKey) || positive(facts.config, kKey) == facts.rope.base) return;
   facts.reading.other_base = positive(facts.config, kKey);
-  say(facts.remarks.warnings, fmt::format("{} is {} but transformers reads rope_theta; vLLM and llama.cpp read it",
-                                          kKey, *facts.reading.other_base));
+  note(facts.remarks.warnings, fmt::format("{} is {} but transformers reads rope_theta; vLLM and llama.cpp read it",
+                                           kKey, *facts.reading.other_base));
 }
 
 void note_other_dims(const RotationFacts& facts) {
   constexpr std::string_view kKey = "rotary_dim";
   if (!is_given(facts.config, kKey) || integer(facts.config, kKey) == facts.rope.dims) return;
   facts.reading.other_rotary_dim = integer(facts.config, kKey);
-  say(facts.remarks.warnings,
-      fmt::format("{} is {} but transformers reads partial_rotary_factor; vLLM and llama.cpp read it", kKey,
-                  *facts.reading.other_rotary_dim));
+  note(facts.remarks.warnings,
+       fmt::format("{} is {} but transformers reads partial_rotary_factor; vLLM and llama.cpp read it", kKey,
+                   *facts.reading.other_rotary_dim));
 }
 
 // MiniMax-M2 was trained with rotary_dim. transformers read it until pull request 43407 (6c6aeb2d, 23 January 2026,
@@ -122,11 +122,11 @@ void keep_rotary_dim(const RotationFacts& facts) {
   if (own % 2 != 0 || own > head) refuse(facts.config, kKey, fmt::format("even and at most {}", head));
   facts.reading.hf_rotary_dim = head;
   facts.rope.dims = own;
-  say(facts.remarks.warnings,
-      fmt::format(
-          "{} is {}, as the model was trained and as vLLM, SGLang and llama.cpp read it; transformers 5 ignores "
-          "it and rotates {} of each head: a regression",
-          kKey, own, head));
+  note(facts.remarks.warnings,
+       fmt::format(
+           "{} is {}, as the model was trained and as vLLM, SGLang and llama.cpp read it; transformers 5 ignores "
+           "it and rotates {} of each head: a regression",
+           kKey, own, head));
 }
 
 void scale_by_key_multiplier(const GroupFacts& facts) {
