@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace posenc::figures {
 
@@ -11,6 +12,12 @@ void fit(Axis& axis, double least, double most, double margin) {
   const double room = most > least ? (most - least) * margin : std::max(std::fabs(most), 1.0) * 0.5;
   axis.least = least - room;
   axis.most = most + room;
+}
+
+std::vector<double> counted(std::int64_t count, double first) {
+  std::vector<double> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
 }
 
 std::string grouped(double value) {

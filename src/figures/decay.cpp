@@ -236,7 +236,7 @@ void add_curve(Panel& panel, const std::string& name, int style, const Range& ra
   Series series{.name = name, .style = style};
   if (range.count() <= std::int64_t{kValuesPerPoint} * request.points) {
     series.y = values;
-    for (std::int64_t i = 0; i < range.count(); ++i) series.x.push_back(static_cast<double>(range.from + i));
+    series.x = counted(range.count(), static_cast<double>(range.from));
     panel.series.push_back(std::move(series));
     return;
   }

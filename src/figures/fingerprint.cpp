@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "figures/axes.h"
 #include "figures/kinds.h"
 #include "figures/position_table.h"
 
@@ -14,12 +15,6 @@ namespace {
 
 constexpr std::int64_t kNeighbours = 16;  // rows of both heat maps
 constexpr std::int64_t kMostBars = 64;
-
-std::vector<double> counted(std::size_t count, double first = 0) {
-  std::vector<double> numbers(count);
-  for (std::size_t i = 0; i < count; ++i) numbers[i] = first + static_cast<double>(i);
-  return numbers;
-}
 
 Axis cells_axis(std::size_t count) { return {.least = -0.5, .most = static_cast<double>(count) - 0.5}; }
 

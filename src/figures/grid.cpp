@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "figures/axes.h"
 #include "figures/kinds.h"
 #include "figures/position_table.h"
 #include "posenc/apply.h"
@@ -29,8 +30,8 @@ Panel panel_of(const Map& map, double largest, bool shows_scale) {
   panel.title = map.title;
   HeatMap cells{
       .values = map.values, .least = -largest, .most = largest, .shows_scale = shows_scale, .label = "value"};
-  for (std::int64_t row = 0; row < map.rows; ++row) cells.rows.push_back(static_cast<double>(row));
-  for (std::int64_t column = 0; column < map.columns; ++column) cells.columns.push_back(static_cast<double>(column));
+  cells.rows = counted(map.rows);
+  cells.columns = counted(map.columns);
   panel.x = {.label = "column", .least = -0.5, .most = static_cast<double>(map.columns) - 0.5};
   panel.y = {.label = "row", .least = -0.5, .most = static_cast<double>(map.rows) - 0.5, .reversed = true};
   panel.heat_map = std::move(cells);

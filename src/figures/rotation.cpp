@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "figures/axes.h"
 #include "figures/kinds.h"
 #include "figures/position_table.h"
 #include "posenc/apply.h"
@@ -112,9 +113,8 @@ Figure rotation_figure(const Request& request) {
   const ShiftMatrix matrix =
       rotation != nullptr ? shift_of_pairs(*rotation, at, shift) : shift_of_waves(table, at, shift);
 
-  HeatMap map{.values = matrix.cells, .label = "value"};
-  for (std::int64_t i = 0; i < matrix.width; ++i) map.rows.push_back(static_cast<double>(i));
-  map.columns = map.rows;
+  HeatMap map{
+      .columns = counted(matrix.width), .rows = counted(matrix.width), .values = matrix.cells, .label = "value"};
   Panel panel;
   const double end = static_cast<double>(matrix.width) - 0.5;
   panel.x = {.label = "feature before the shift", .least = -0.5, .most = end};

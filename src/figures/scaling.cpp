@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "figures/axes.h"
 #include "figures/kinds.h"
 #include "figures/position_table.h"
 #include "posenc/error.h"
@@ -89,6 +90,49 @@ void set_ratio_axis(Panel& panel, double least, double most) {
     panel.y.ticks.push_back({ratio, as_fraction(ratio)});
 }
 
+Panel wavelength_panel(const std::vector<double>& radians, std::int64_t trained, std::int64_t length,
+                       bool shows_length) {
+  Panel panel{.title = "Wavelength of each pair before scaling", .x = pairs_axis(radians.size())};
+  Series wavelengths{.x = counted(radians.size()), .drawing = Drawing::kDots};
+  for (const double one : radians) wavelengths.y.push_back(2 * std::numbers::pi / one);
+  const double longest = wavelengths.y.back(), end = static_cast<double>(std::max(trained, length));
+  panel.y = {.label = "positions", .least = 3, .most = std::max(longest, end) * 3, .scale = AxisScale::kLog};
+  panel.rules.push_back({.at = static_cast<double>(trained),
+                         .text = fmt::format("trained length {}", grouped(static_cast<double>(trained)))});
+  if (shows_length && length > trained) {
+    panel.rules.push_back({.at = static_cast<double>(length),
+                           .text = fmt::format("extended to {}", grouped(static_cast<double>(length)))});
+  }
+  panel.series.push_back(std::move(wavelengths));
+  return panel;
+}
+
+// Each way's frequencies at a length, divided by those without scaling.
+Panel relative_panel(const std::vector<Stretched>& ways, const Rope& plain, const std::vector<double>& radians,
+                     std::int64_t length) {
+  Panel panel{.title = "Frequency of each pair relative to unscaled RoPE", .x = pairs_axis(radians.size())};
+  panel.x.label = "pair, from fast to slow";
+  panel.y.label = "relative frequency";
+  double least = 1, most = 1;
+  int style = 0;
+  for (const Stretched& way : ways) {
+    const std::vector<double> after = radians_of_pairs(way.rope, length);
+    if (after.size() != radians.size() || way.rope.base != plain.base) {
+      raise("scaling: all schemes need the same dims and base");
+    }
+    Series series{.name = way.name, .x = counted(radians.size()), .style = style++};
+    for (std::size_t pair = 0; pair < after.size(); ++pair) {
+      const double ratio = after[pair] / radians[pair];
+      series.y.push_back(ratio > 0 ? ratio : std::nan(""));
+      if (ratio > 0) least = std::min(least, ratio);
+      most = std::max(most, ratio);
+    }
+    panel.series.push_back(std::move(series));
+  }
+  set_ratio_axis(panel, least, most);
+  return panel;
+}
+
 // All series but the first, divided by the first.
 Panel ratios_to_first(const Panel& panel) {
   Panel result{.title = "Frequency of each pair relative to the given scaling", .x = panel.x};
@@ -137,57 +181,18 @@ Figure scaling_figure(const Request& request) {
   }
 
   const std::vector<double> radians = radians_of_pairs(plain, trained);
-  Panel wavelength_panel{.title = "Wavelength of each pair before scaling"};
-  Series wavelengths{.drawing = Drawing::kDots};
-  double first_unfinished = static_cast<double>(radians.size());
-  for (std::size_t pair = 0; pair < radians.size(); ++pair) {
-    const double wavelength = 2 * std::numbers::pi / radians[pair];
-    wavelengths.x.push_back(static_cast<double>(pair));
-    wavelengths.y.push_back(wavelength);
-    if (wavelength > static_cast<double>(trained))
-      first_unfinished = std::min(first_unfinished, static_cast<double>(pair));
-  }
-  wavelength_panel.x = pairs_axis(radians.size());
-  const double longest = wavelengths.y.back(), end = static_cast<double>(std::max(trained, length));
-  wavelength_panel.y = {
-      .label = "positions", .least = 3, .most = std::max(longest, end) * 3, .scale = AxisScale::kLog};
-  wavelength_panel.rules.push_back({.at = static_cast<double>(trained),
-                                    .text = fmt::format("trained length {}", grouped(static_cast<double>(trained)))});
-  if ((is_usual || request.compares) && length > trained) {
-    wavelength_panel.rules.push_back({.at = static_cast<double>(length),
-                                      .text = fmt::format("extended to {}", grouped(static_cast<double>(length)))});
-  }
-  wavelength_panel.series.push_back(std::move(wavelengths));
-
-  Panel slowed{.title = "Frequency of each pair relative to unscaled RoPE"};
-  slowed.x = pairs_axis(radians.size());
-  slowed.x.label = "pair, from fast to slow";
-  slowed.y.label = "relative frequency";
-  double least = 1, most = 1;
-  int style = 0;
-  for (const Stretched& way : ways) {
-    const std::int64_t now = request.length > 0 ? request.length : length;
-    const std::vector<double> after = radians_of_pairs(way.rope, now);
-    if (after.size() != radians.size() || way.rope.base != plain.base) {
-      raise("scaling: all schemes need the same dims and base");
-    }
-    Series series{.name = way.name, .x = wavelength_panel.series.front().x, .style = style++};
-    for (std::size_t pair = 0; pair < after.size(); ++pair) {
-      const double ratio = after[pair] / radians[pair];
-      series.y.push_back(ratio > 0 ? ratio : std::nan(""));
-      if (ratio > 0) least = std::min(least, ratio);
-      most = std::max(most, ratio);
-    }
-    slowed.series.push_back(std::move(series));
-  }
-  set_ratio_axis(slowed, least, most);
+  Panel before = wavelength_panel(radians, trained, length, is_usual || request.compares);
+  const std::vector<double>& wavelengths = before.series.front().y;
+  const std::size_t first_unfinished =
+      std::find_if(wavelengths.begin(), wavelengths.end(),
+                   [&](double wavelength) { return wavelength > static_cast<double>(trained); }) -
+      wavelengths.begin();
+  Panel slowed = relative_panel(ways, plain, radians, request.length > 0 ? request.length : length);
   Panel differences;
   if (request.compares) differences = ratios_to_first(slowed);
-  if (first_unfinished < static_cast<double>(radians.size())) {
-    const double from = std::max(first_unfinished - 0.5, 0.0);
-    for (Panel* const panel : {&wavelength_panel, &slowed, &differences}) {
-      panel->bands.push_back({from, wavelength_panel.x.most, ""});
-    }
+  if (first_unfinished < radians.size()) {
+    const double from = std::max(static_cast<double>(first_unfinished) - 0.5, 0.0);
+    for (Panel* const panel : {&before, &slowed, &differences}) panel->bands.push_back({from, before.x.most, ""});
   }
 
   Figure figure;
@@ -199,11 +204,11 @@ Figure scaling_figure(const Request& request) {
                       ? fmt::format("from {} positions to {}", grouped(static_cast<double>(trained)),
                                     grouped(static_cast<double>(request.length > 0 ? request.length : length)))
                       : fmt::format("trained on {} positions", grouped(static_cast<double>(trained))));
-  if (!wavelength_panel.bands.empty()) {
+  if (!before.bands.empty()) {
     figure.note = fmt::format("Shaded: {} of {} pairs have a wavelength above the trained length.",
-                              radians.size() - static_cast<std::size_t>(first_unfinished), radians.size());
+                              radians.size() - first_unfinished, radians.size());
   }
-  figure.rows = {{{std::move(wavelength_panel)}, 1}, {{std::move(slowed)}, 1.5}};
+  figure.rows = {{{std::move(before)}, 1}, {{std::move(slowed)}, 1.5}};
   figure.height = 640;
   if (request.compares) {
     figure.rows.push_back({{std::move(differences)}, 1.5});

@@ -95,9 +95,9 @@ Figure waves_figure(const Request& request) {
       panel.series.push_back({.name = name, .x = curve.x, .y = curve.y});
       // Mark the positions if they can be told apart.
       if (range.count() * 20 <= request.points) {
-        Series dots{.y = values_from(column, range.from, range.count()), .drawing = Drawing::kDots};
-        for (std::int64_t i = 0; i < range.count(); ++i) dots.x.push_back(static_cast<double>(range.from + i));
-        panel.series.push_back(std::move(dots));
+        panel.series.push_back({.x = counted(range.count(), static_cast<double>(range.from)),
+                                .y = values_from(column, range.from, range.count()),
+                                .drawing = Drawing::kDots});
       }
     }
     figure.rows.push_back({{std::move(panel)}});
