@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "backends.h"
 #include "kernels/case_tensor.h"
+#include "kernels/random_values.h"
 #include "posenc/posenc.h"
 
 namespace posenc::bias_test {
@@ -16,6 +16,7 @@ namespace {
 
 using tests::for_each_engine;
 using tests::make_case;
+using tests::same_bytes;
 using tests::Strides;
 
 constexpr std::int64_t kHeads = 3, kQueries = 21, kKeys = 35;
@@ -67,10 +68,6 @@ template <class T> Scores<T> make_scores(std::int64_t batch, Kind kind) {
   scores.storage.resize(static_cast<std::size_t>(batch * kHeads * kQueries * row));
   scores.view = {scores.storage.data(), data_type_of<T>(), {batch, kHeads, kQueries, kKeys}, strides};
   return scores;
-}
-
-template <class T> bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
 struct Where {

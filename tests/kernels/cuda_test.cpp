@@ -7,13 +7,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <regex>
 
 #include "backends.h"
 #if POSENC_CUDA
 #include "kernels/cuda/module.h"
 #endif
+#include "kernels/cuda_values.h"
 #include "numerics/narrow.h"
 #include "posenc/cuda.h"
 #include "posenc/posenc.h"
@@ -21,21 +21,9 @@
 namespace posenc {
 namespace {
 
-// The one line that says why a test did not run.
-#define SKIP_WITHOUT_CUDA()                                             \
-  if (const std::string reason = why_absent("cuda"); !reason.empty()) { \
-    GTEST_SKIP() << "cuda cannot run here: " << reason;                 \
-  }
+using tests::random_values;
+using tests::same_bytes;
 
-template <class T> std::vector<T> random_gpu_values(std::int64_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<T> values(static_cast<std::size_t>(count));
-  for (T& value : values) value = numerics::narrow<T>(static_cast<double>(random() >> 11) * 0x1p-51 - 2.0);
-  return values;
-}
-template <class T> bool have_same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
 template <class T> std::size_t first_difference(const std::vector<T>& a, const std::vector<T>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::memcmp(&a[i], &b[i], sizeof(T)) != 0) return i;
@@ -43,7 +31,7 @@ template <class T> std::size_t first_difference(const std::vector<T>& a, const s
   return a.size();
 }
 #define EXPECT_SAME_BYTES(got, want) \
-  EXPECT_TRUE(have_same_bytes(got, want)) << "first at " << first_difference(got, want) << " of " << (want).size()
+  EXPECT_TRUE(same_bytes(got, want)) << "first at " << first_difference(got, want) << " of " << (want).size()
 
 TensorView on_gpu(const cuda::Memory& memory, DataType type, const Extents& shape) {
   return on(Device::kCuda, TensorView(memory.as<void>(), type, shape));
@@ -58,7 +46,7 @@ template <class T> void expect_rotation_of_the_cpu(const RotateCase& one, Rotati
   form.layout = one.layout;
   const Extents q_shape = {one.batch, one.sequence, one.heads, one.features},
                 k_shape = {one.batch, one.sequence, one.key_heads, one.features};
-  auto q = random_gpu_values<T>(count_of(q_shape), 1), k = random_gpu_values<T>(count_of(k_shape), 2);
+  auto q = random_values<T>(count_of(q_shape), 1), k = random_values<T>(count_of(k_shape), 2);
   if (q.size() > 9)
     q[3] = numerics::narrow<T>(std::numeric_limits<double>::infinity()),
     q[q.size() - 5] = numerics::narrow<T>(std::numeric_limits<double>::quiet_NaN());
@@ -138,11 +126,10 @@ TEST(Cuda, RotatesF16LikeTheCpu) {
 TEST(Cuda, RotatesByTablesLikeTheCpu) {
   SKIP_WITHOUT_CUDA();
   const std::int64_t tokens = 70, heads = 6, dims = 64;
-  const auto cosines = random_gpu_values<float>(tokens * dims / 2, 3),
-             sines = random_gpu_values<float>(tokens * dims / 2, 4);
+  const auto cosines = random_values<float>(tokens * dims / 2, 3), sines = random_values<float>(tokens * dims / 2, 4);
   const cuda::Memory gpu_cosines = cuda::memory_of(cosines), gpu_sines = cuda::memory_of(sines);
   for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved}) {
-    auto x = random_gpu_values<BFloat16>(tokens * heads * dims, 5);
+    auto x = random_values<BFloat16>(tokens * heads * dims, 5);
     const cuda::Memory gpu_x = cuda::memory_of(x);
     Rotation form, gpu_form;
     form.layout = gpu_form.layout = layout;
@@ -185,10 +172,10 @@ template <class T> void expect_sums_of_the_cpu() {
   for (const std::int64_t batch : {std::int64_t{1}, std::int64_t{8}, std::int64_t{11}}) {
     const std::int64_t tokens = 53, width = 768;
     const Extents shape = {batch, tokens, width};
-    auto x = random_gpu_values<T>(count_of(shape), 6);
+    auto x = random_values<T>(count_of(shape), 6);
     x[7] = numerics::narrow<T>(-std::numeric_limits<double>::infinity()),
     x[x.size() - 3] = numerics::narrow<T>(std::numeric_limits<double>::quiet_NaN());
-    const auto table = random_gpu_values<T>(2 * tokens * width, 7);
+    const auto table = random_values<T>(2 * tokens * width, 7);
     const cuda::Memory gpu_table = cuda::memory_of(table);
     const Addition waves = prepare(Sinusoidal{.width = width});
     const Addition rows{width, Rows{view(table.data(), {2 * tokens, width}), 2}};
@@ -220,7 +207,7 @@ TEST(Cuda, WorksOnAStreamAndInAGraph) {
   SKIP_WITHOUT_CUDA();
   const std::int64_t tokens = 64, heads = 8, dims = 128;
   const Rotation form = prepare(Rope{.dims = dims});
-  auto x = random_gpu_values<BFloat16>(tokens * heads * dims, 8);
+  auto x = random_values<BFloat16>(tokens * heads * dims, 8);
   const cuda::Memory gpu = cuda::memory_of(x);
   const TensorView there = swap_axes(on_gpu(gpu, DataType::kBF16, {tokens, heads, dims}), 0, 1);
   const cuda::Stream stream;
@@ -238,7 +225,7 @@ TEST(Cuda, WorksOnAStreamAndInAGraph) {
 TEST(Cuda, IdsOutOfRangeAreAnErrorOfTheNextWait) {
   SKIP_WITHOUT_CUDA();
   const std::int64_t tokens = 4, dims = 128;
-  const auto x = random_gpu_values<float>(tokens * dims, 9);
+  const auto x = random_values<float>(tokens * dims, 9);
   const cuda::Memory gpu = cuda::memory_of(x);
   const TensorView there = on_gpu(gpu, DataType::kF32, {tokens, dims});
   const std::vector<std::int64_t> bad = {0, 1, -7, 3};
@@ -263,7 +250,7 @@ TEST(Cuda, ShiftsKeysOfACache) {
     const auto check = [&](auto kind) {
       using T = decltype(kind);
       for (const std::int64_t by : {-67, 64, 4096}) {
-        auto k = random_gpu_values<T>(count_of(shape), 21);
+        auto k = random_values<T>(count_of(shape), 21);
         const cuda::Memory gpu = cuda::memory_of(k);
         shift(on_gpu(gpu, data_type_of<T>(), shape), by, form);
         synchronize();
@@ -282,7 +269,7 @@ TEST(Cuda, GradientsOfABias) {
   SKIP_WITHOUT_CUDA();
   const std::int64_t batch = 3, heads = 5, queries = 70, keys = 131;
   const Extents shape = {batch, heads, queries, keys};
-  const auto d_out = random_gpu_values<BFloat16>(count_of(shape), 31);
+  const auto d_out = random_values<BFloat16>(count_of(shape), 31);
   const cuda::Memory gpu_d_out = cuda::memory_of(d_out);
   std::vector<double> table(32 * static_cast<std::size_t>(heads), 0.5);
   const cuda::Memory gpu_table = cuda::memory_of(table);
@@ -330,7 +317,7 @@ TEST(Cuda, GradientsOfABias) {
 TEST(Cuda, TensorsOfTheHost) {
   SKIP_WITHOUT_CUDA();
   const Extents q_shape = {2, 5500, 8, 128}, k_shape = {2, 5500, 3, 128};
-  const auto q = random_gpu_values<float>(count_of(q_shape), 51), k = random_gpu_values<float>(count_of(k_shape), 52);
+  const auto q = random_values<float>(count_of(q_shape), 51), k = random_values<float>(count_of(k_shape), 52);
   std::vector<std::int64_t> ids;
   for (std::int64_t n = 0; n < 2 * 5500; ++n) ids.push_back(n * 37 % 100003);
   const Rotation form = prepare(Rope{.dims = 128, .scaling = YarnScaling{.factor = 4, .original_length = 64}});
@@ -363,10 +350,10 @@ TEST(Cuda, TensorsOfTheHostWithTables) {
   SKIP_WITHOUT_CUDA();
   const std::int64_t batch = 2, tokens = 5500, pairs = 64;
   const Extents q_shape = {batch, 8, tokens, 2 * pairs}, rows = {batch, tokens, 1024};
-  const auto q = random_gpu_values<float>(count_of(q_shape), 61);
-  const auto cosines = random_gpu_values<float>(batch * tokens * pairs, 62),
-             sines = random_gpu_values<float>(batch * tokens * pairs, 63),
-             learned = random_gpu_values<float>(2 * tokens * 1024, 64);
+  const auto q = random_values<float>(count_of(q_shape), 61);
+  const auto cosines = random_values<float>(batch * tokens * pairs, 62),
+             sines = random_values<float>(batch * tokens * pairs, 63),
+             learned = random_values<float>(2 * tokens * 1024, 64);
   Rotation by_position, by_token;
   by_position.source =
       RotationTable{view(cosines.data(), {batch * tokens, pairs}), view(sines.data(), {batch * tokens, pairs})};

@@ -3,33 +3,23 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kernels/random_values.h"
 #include "message_of.h"
 #include "numerics/narrow.h"
 #include "posenc/backend.h"
 #include "posenc/error.h"
 
-// What the tests of caches on a GPU have in common.
-#ifndef SKIP_WITHOUT_CUDA
+// What tests on a GPU share: the one line that says why a test did not run.
 #define SKIP_WITHOUT_CUDA()                                             \
   if (const std::string reason = why_absent("cuda"); !reason.empty()) { \
     GTEST_SKIP() << "cuda cannot run here: " << reason;                 \
   }
-#endif
 
 namespace posenc::tests {
-
-/// In [−2, 2).
-template <class T> std::vector<T> random_values(std::int64_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<T> values(static_cast<std::size_t>(count));
-  for (T& value : values) value = numerics::narrow<T>(static_cast<double>(random() >> 11) * 0x1p-51 - 2.0);
-  return values;
-}
 
 template <class T>
 void expect_same_bytes(const std::vector<T>& got, const std::vector<T>& want, std::string_view what) {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "backends.h"
+#include "kernels/random_values.h"
 #include "numerics/narrow.h"
 #include "oracle/mpfr_wave.h"
 #include "posenc/posenc.h"
@@ -17,13 +18,7 @@ namespace posenc::rotate_test {
 namespace {
 
 using tests::for_each_engine;
-
-template <class T> std::vector<T> random_values(std::int64_t count, std::uint64_t seed = 1) {
-  std::mt19937_64 random(seed);
-  std::vector<T> values(static_cast<std::size_t>(count));
-  for (T& value : values) value = numerics::narrow<T>(static_cast<double>(random() >> 11) * 0x1p-51 - 2.0);
-  return values;
-}
+using tests::random_values;
 
 constexpr PairLayout kLayouts[] = {PairLayout::kHalves, PairLayout::kInterleaved, PairLayout::kInterleavedToHalves,
                                    PairLayout::kHalvesToInterleaved};

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <random>
 
 #include "backends.h"
+#include "kernels/random_values.h"
 #include "numerics/narrow.h"
 #include "oracle/mpfr_wave.h"
 #include "posenc/posenc.h"
@@ -16,6 +16,7 @@ namespace posenc::tabulate_test {
 namespace {
 
 using tests::for_each_engine;
+using tests::same_bytes;
 
 template <class T> constexpr oracle::Precision precision_of() {
   return {numerics::format_of<T>().bits, numerics::format_of<T>().least_exponent};
@@ -26,10 +27,6 @@ template <class T> std::vector<T> table_of(const Sinusoidal& scheme, std::int64_
   std::vector<T> table(static_cast<std::size_t>(rows * scheme.width));
   tabulate(view(table.data(), {rows, scheme.width}), positions, prepare(scheme, {.numerics = numerics}));
   return table;
-}
-
-template <class T> bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
 // Rows around vector widths, groups and blocks; positions from near to 2^53.
