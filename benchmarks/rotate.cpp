@@ -20,8 +20,9 @@ using cli::stop_if_signalled;
 constexpr std::int64_t kHeads = 32, kFeatures = 128;
 constexpr Extents kPrefill = {1, 4096, kHeads, kFeatures};
 constexpr Extents kDecode = {64, 1, kHeads, kFeatures};
+constexpr Extents kChunk = {1, 32, kHeads, kFeatures};  // 512 KiB of 16-bit queries and keys
 constexpr std::int64_t kTableRows = 32768;
-constexpr int kDecodeSteps = 32;  // a single one is too short to time
+constexpr int kSteps = 32;  // in a cache; a single one is too short to time
 
 double duration_of(const std::function<void()>& job) {
   const auto begin = std::chrono::steady_clock::now();
@@ -102,9 +103,10 @@ BenchResult measure_shift(const Rotation& form, const Rotation& ready, const lim
   return result;
 }
 
-// New keys of f32 that are written to a cache of pages with tokens before heads, in order: rotated, or as they are.
-// Compared with rotating the same keys out of place.
-BenchResult measure_into(const std::string& job, DataType type, const Rotation* form, const limits::Effort& effort) {
+// New keys that are written to a cache of pages with tokens before heads, in order: rotated, or as they are. Compared with
+// rotating the same keys out of place.
+BenchResult measure_into(const std::string& job, DataType from, DataType type, const Rotation* form,
+                         const limits::Effort& effort) {
   constexpr std::int64_t kTokens = 4096, kCachedHeads = 8, kPage = 16;
   constexpr Extents kKeys = {1, kTokens, kCachedHeads, kFeatures};
   const std::int64_t count = count_of(kKeys);
@@ -114,11 +116,11 @@ BenchResult measure_into(const std::string& job, DataType type, const Rotation* 
   const Rotation rope = prepare(Rope{.dims = kFeatures});
   std::vector<std::int64_t> slots(static_cast<std::size_t>(kTokens));
   std::iota(slots.begin(), slots.end(), 0);
-  const ConstTensorView k = swap_axes(ConstTensorView(given, DataType::kF32, kKeys), 1, 2);
+  const ConstTensorView k = swap_axes(ConstTensorView(given, from, kKeys), 1, 2);
   const TensorView cache =
       swap_axes(TensorView(given + count, type, {kTokens / kPage, kPage, kCachedHeads, kFeatures}), 1, 2);
-  const TensorView out = swap_axes(TensorView(given + count, DataType::kF32, kKeys), 1, 2);
-  const auto bytes = static_cast<double>(count * (size_of(DataType::kF32) + size_of(type)));
+  const TensorView out = swap_axes(TensorView(given + count, from, kKeys), 1, 2);
+  const auto bytes = static_cast<double>(count * (size_of(from) + size_of(type)));
   BenchResult result{job, kKeys, type, threads(), "rotate out of place", bytes, {}};
   const auto out_of_place = [&] { return duration_of([&] { rotate(out, k, {.first = 1000}, rope); }); };
   result.times = limits::compare(
@@ -146,25 +148,25 @@ double prefill_of_ready(const Rotation& made, const Rotation& ready, const limit
 }
 
 // Many steps over the same memory, which is then in a cache, as when a model decodes.
-class Decode {
+class InCache {
  public:
-  explicit Decode(const limits::Effort& effort)
-      : effort_(effort), x_(kDecode, DataType::kF32), ids_(irregular_positions()) {}
+  InCache(const limits::Effort& effort, const Extents& shape, DataType type, std::vector<std::int64_t> ids = {})
+      : effort_(effort), shape_(shape), type_(type), x_(shape, type), ids_(std::move(ids)) {}
 
   BenchResult measure(const std::string& job, const Rotation& form) const {
-    BenchResult result{job, kDecode, DataType::kF32, threads(), "in-place", x_.bytes(), {}};
+    BenchResult result{job, shape_, type_, threads(), "in-place", x_.bytes(), {}};
     std::vector<limits::Loop> loops = x_.limits();
     for (limits::Loop& loop : loops) {
       loop.once = [once = std::move(loop.once)] {
         double seconds = 0;
-        for (int step = 0; step < kDecodeSteps; ++step) seconds += once();
+        for (int step = 0; step < kSteps; ++step) seconds += once();
         return seconds;
       };
     }
     const auto job_steps = [&] { run(form); };
     result.times = limits::compare(loops, job_steps, effort_);
-    result.times.seconds /= kDecodeSteps;
-    result.times.limit_seconds /= kDecodeSteps;
+    result.times.seconds /= kSteps;
+    result.times.limit_seconds /= kSteps;
     return result;
   }
   double of_ready(const Rotation& made, const Rotation& ready) const {
@@ -176,10 +178,12 @@ class Decode {
  private:
   void run(const Rotation& form) const {
     stop_if_signalled();
-    for (int step = 0; step < kDecodeSteps; ++step) rotate(x_.views(), {.ids = ids_}, form);
+    for (int step = 0; step < kSteps; ++step) rotate(x_.views(), {.ids = ids_}, form);
   }
 
   limits::Effort effort_;
+  Extents shape_;
+  DataType type_;
   Pair x_;
   std::vector<std::int64_t> ids_;
 };
@@ -200,25 +204,34 @@ std::vector<BenchResult> measure_rotate(const limits::Effort& effort, bool all) 
   results.back().of_ready = prefill_of_ready(halves, ready_halves.form(), effort);
   results.push_back(measure_shift(halves, ready_halves.form(), effort));
   prefill("rotate interleaved, ready", DataType::kF32, ready_interleaved.form());
-  prefill("rotate halves, ready", DataType::kBF16, ready_halves.form());
-  prefill("rotate halves, ready", DataType::kF16, ready_halves.form());
+  for (const DataType type : {DataType::kBF16, DataType::kF16}) {
+    const InCache chunk(effort, kChunk, type);
+    const auto both = [&](const std::string& layout, const Rotation& made, const Rotation& ready) {
+      prefill("rotate " + layout + ", ready", type, ready);
+      prefill("rotate " + layout + ", made inside", type, made);
+      results.push_back(chunk.measure("rotate " + layout + " in a cache, ready", ready));
+      results.push_back(chunk.measure("rotate " + layout + " in a cache, made inside", made));
+    };
+    both("halves", halves, ready_halves.form());
+    both("interleaved", interleaved, ready_interleaved.form());
+  }
   // half a group of AVX-512's vectors
   const Extents short_heads = {1, 4096, 32, kFeatures / 2};
   const Rotation half = prepare(Rope{.dims = kFeatures / 2});
   results.push_back(measure_prefill("rotate halves, made inside", DataType::kBF16, half, effort, short_heads));
   for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
-    results.push_back(measure_into("rotate_into from f32", type, &halves, effort));
-    results.push_back(measure_into("copy_into from f32", type, nullptr, effort));
+    results.push_back(measure_into("rotate_into from f32", DataType::kF32, type, &halves, effort));
+    results.push_back(measure_into("copy_into from f32", DataType::kF32, type, nullptr, effort));
+  }
+  for (const DataType type : {DataType::kBF16, DataType::kF16}) {
+    results.push_back(measure_into("rotate_into from its type", type, type, &halves, effort));
   }
   if (all) {
     prefill("rotate interleaved, made inside", DataType::kF32, interleaved);
     prefill("rotate halves, ready", DataType::kF64, ready_halves.form());
-    prefill("rotate halves, made inside", DataType::kBF16, halves);
-    prefill("rotate interleaved, ready", DataType::kBF16, ready_interleaved.form());
-    prefill("rotate halves, made inside", DataType::kF16, halves);
   }
 
-  const Decode decode(effort);
+  const InCache decode(effort, kDecode, DataType::kF32, irregular_positions());
   results.push_back(decode.measure("decode halves, ready", ready_halves.form()));
   results.back().prefill_gbs = ready_gbs;
   results.push_back(decode.measure("decode halves, made inside", halves));

@@ -40,10 +40,13 @@ class Figures(ProgramTest):
     def test_rotations(self):
         outcome = self.succeeds("rotate", "--threads", 1, "--repeats", 1, "--json")
         results = json.loads(outcome.out)["results"]
+        whole, chunk = [1, 4096, 32, 128], [1, 32, 32, 128]
         self.assertEqual([result["shape"] for result in results],
-                         6 * [[1, 4096, 32, 128]] + [[1, 4096, 32, 64]] + 6 * [[1, 4096, 8, 128]] + 2 * [[64, 1, 32, 128]])
+                         4 * [whole] + 4 * [whole, whole, chunk, chunk] + [[1, 4096, 32, 64]] + 8 * [[1, 4096, 8, 128]] +
+                         2 * [[64, 1, 32, 128]])
         self.assertEqual([result["dtype"] for result in results],
-                         ["f32", "f32", "f32", "f32", "bf16", "f16", "bf16", "f32", "f32", "bf16", "bf16", "f16", "f16", "f32", "f32"])
+                         4 * ["f32"] + 8 * ["bf16"] + 8 * ["f16"] +
+                         ["bf16", "f32", "f32", "bf16", "bf16", "f16", "f16", "bf16", "f16", "f32", "f32"])
         for result in results:
             self.assertGreater(result["ratio"], 0)
             is_beside = result["job"].endswith("made inside") or result["job"].startswith("shift")

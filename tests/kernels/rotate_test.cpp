@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -231,8 +232,8 @@ TEST(Rotate, OutputsOfAnotherTypeAgreeWithTheReference) {
 
 // Every value of 16 bits, those that round halfway and those that are not finite among them, in many heads and in
 // one.
-template <class T> void expect_every_value_as_in_the_reference(float cosine, float sine) {
-  const std::int64_t features = 64, tokens = 16, heads = 64;
+template <class T> void expect_every_value_as_in_the_reference(float cosine, float sine, std::int64_t features = 64) {
+  const std::int64_t tokens = 16, heads = 4096 / features;
   const std::vector<float> cosines(static_cast<std::size_t>(tokens * features / 2), cosine),
       sines(cosines.size(), sine);
   std::vector<T> x(static_cast<std::size_t>(tokens * heads * features));
@@ -263,10 +264,58 @@ template <class T> void expect_every_value_as_in_the_reference(float cosine, flo
 TEST(Rotate, EveryBf16RoundsToEvenAndKeepsWhatIsNotFinite) {
   expect_every_value_as_in_the_reference<BFloat16>(1.0f + 0x1p-8f, 0.0f);
   expect_every_value_as_in_the_reference<BFloat16>(0.75f, -0.5f);
+  expect_every_value_as_in_the_reference<BFloat16>(0.75f, -0.5f, 256);
 }
 TEST(Rotate, EveryF16RoundsToEvenAndKeepsWhatIsNotFinite) {
   expect_every_value_as_in_the_reference<Half>(1.0f + 0x1p-11f, 0.0f);
   expect_every_value_as_in_the_reference<Half>(0.75f, -0.5f);
+  expect_every_value_as_in_the_reference<Half>(0.75f, -0.5f, 256);
+}
+
+// Tensors that no cache holds are prefetched, and so is memory that is only written.
+template <class T> void expect_large_ones_alike_in_place() {
+  constexpr std::int64_t kTokens = 1030, kHeads = 16, kFeatures = 128;
+  const Extents shape = {1, kTokens, kHeads, kFeatures};
+  const auto x = random_values<T>(count_of(shape));
+  ASSERT_GT(x.size() * sizeof(T), std::size_t{4} << 20);
+  for (const PairLayout layout : kLayouts) {
+    const Rotation form = prepare(Rope{.dims = kFeatures, .layout = layout});
+    auto in_place = x, apart = std::vector<T>(x.size());
+    rotate(swap_axes(view(in_place.data(), shape), 1, 2), {}, form);
+    rotate(swap_axes(view(apart.data(), shape), 1, 2), swap_axes(view(x.data(), shape), 1, 2), {}, form);
+    EXPECT_TRUE(in_place == apart);
+  }
+}
+TEST(Rotate, LargeTensorsAreRotatedAlikeInPlaceAndApart) {
+  expect_large_ones_alike_in_place<float>();
+  expect_large_ones_alike_in_place<Half>();
+  expect_large_ones_alike_in_place<BFloat16>();
+}
+
+// One of all ones would become 0 if rounding to bf16 carried into its sign. Queries of float32 share the table.
+TEST(Rotate, ANanOfATableStaysOneWhateverItsBits) {
+  constexpr std::int64_t kPairs = 64, kHeads = 3;
+  std::vector<float> cosines(kPairs, 0.5f), sines(kPairs, 0.25f);
+  for (std::size_t i = 0; i < cosines.size(); ++i) {
+    if (i % 3 == 1) cosines[i] = std::bit_cast<float>(i % 2 == 0 ? 0xFFFFFFFFu : 0x7FFFFFFFu);
+    if (i % 5 == 2) sines[i] = std::bit_cast<float>(0x7FFF8001u);
+  }
+  const RotationTable table{view(cosines.data(), {1, kPairs}), view(sines.data(), {1, kPairs})};
+  for (const PairLayout layout : kLayouts) {
+    const Rotation form{.layout = layout, .source = table};
+    for_each_engine([&] {
+      std::vector<float> q(kHeads * 2 * kPairs, 1.0f);
+      std::vector<BFloat16> k(q.size(), numerics::narrow<BFloat16>(1.0));
+      const Extents shape = {1, kHeads, 1, 2 * kPairs};
+      rotate({.q = view(q.data(), shape), .k = view(k.data(), shape)}, {}, form);
+      for (std::size_t i = 0; i < k.size(); ++i) {
+        const std::size_t feature = i % (2 * kPairs);
+        const bool alternates = layout == PairLayout::kInterleaved || layout == PairLayout::kHalvesToInterleaved;
+        const std::size_t pair = alternates ? feature / 2 : feature % kPairs;
+        ASSERT_EQ(std::isnan(numerics::widen(k[i])), pair % 3 == 1 || pair % 5 == 2) << feature;
+      }
+    });
+  }
 }
 
 // --- the tests of others

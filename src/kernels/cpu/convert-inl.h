@@ -111,9 +111,14 @@ template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, RoundedBFloat
 #endif
 
 #if POSENC_NATIVE_F16
+// Rounded into a register: on x86 the instruction that rounds into memory takes up to twice as long as two.
 template <class D> HWY_INLINE void store_as(D /*d*/, hn::Vec<D> value, Half* to) {
   const hn::Rebind<hwy::float16_t, D> half;
-  hn::StoreU(hn::DemoteTo(half, value), half, reinterpret_cast<hwy::float16_t*>(to));
+  auto rounded = hn::DemoteTo(half, value);
+#if HWY_ARCH_X86
+  asm("" : "+x"(rounded.raw));
+#endif
+  hn::StoreU(rounded, half, reinterpret_cast<hwy::float16_t*>(to));
 }
 #else
 template <class D> HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> to_f16_lanes(D d, hn::Vec<D> value) {
@@ -164,9 +169,6 @@ template <class D> HWY_INLINE void store_words(D, hn::Vec<D> words, BFloat16* to
 // Alternating elements, a b a b: one vector of each.
 
 template <class D, class T> HWY_INLINE void load_alternating(D d, const T* from, hn::Vec<D>& a, hn::Vec<D>& b) {
-#if POSENC_ROUNDS_BF16
-  if constexpr (std::is_same_v<T, RoundedBFloat16>) return load_alternating(d, &from->value, a, b);
-#endif
   if constexpr (std::is_same_v<T, hn::TFromD<D>>) {
     hn::LoadInterleaved2(d, from, a, b);
   } else if constexpr (std::is_same_v<T, BFloat16>) {  // two fill a lane of 32 bits: b above a
@@ -187,9 +189,6 @@ template <class D, class T> HWY_INLINE void load_alternating(D d, const T* from,
 }
 
 template <class D, class T> HWY_INLINE void store_alternating(D d, hn::Vec<D> a, hn::Vec<D> b, T* to) {
-#if POSENC_ROUNDS_BF16
-  if constexpr (std::is_same_v<T, RoundedBFloat16>) return store_alternating(d, a, b, &to->value);
-#endif
   if constexpr (std::is_same_v<T, hn::TFromD<D>>) {
     hn::StoreInterleaved2(a, b, d, to);
   } else if constexpr (std::is_same_v<T, BFloat16>) {

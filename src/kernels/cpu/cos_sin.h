@@ -9,6 +9,7 @@
 #include "kernels/cpu/fetch.h"
 #include "kernels/cpu/machine.h"
 #include "kernels/cpu/mixed_rows.h"
+#include "kernels/cpu/row_math.h"
 #include "kernels/rotation_element.h"
 
 namespace posenc::kernels::cpu {
@@ -45,7 +46,7 @@ template <class W> class CosSinMaker {
     heads_ = heads_of(form_);
     doubled_ = wants_doubled(placement_of(form_.layout, pairs_));
     stride_ = heads_ * 2 * pairs_;
-    is_ready_ = has_plain_rows() && (!job.positions.has_ids() || job.parts[0].x.sequence == 1);
+    is_ready_ = has_plain_rows() && any_nan_will_do() && (!job.positions.has_ids() || job.parts[0].x.sequence == 1);
     if (const auto* const mixture = std::get_if<Mixture>(&form_.source)) {
       mixed_rows_.emplace(form_, *mixture, waves_, job.positions, job.parts[0].x.batch * job.parts[0].x.sequence);
     } else if (!waves_.waves.empty() && !has_growth(form_)) {
@@ -137,11 +138,15 @@ template <class W> class CosSinMaker {
   // Whether the caller's own tables have rows in the required form.
   bool has_plain_rows() const {
     const auto& [cosines, sines] = table_;
-    // Rounding to bf16 by additions relies on NaNs without payload, which fill_row ensures.
-    const bool any_nan_will_do = job_.parts[0].x.type != DataType::kBF16 || machine_rounds_to_bf16();
-    return has_table(form_) && any_nan_will_do && form_.sign > 0 &&
-           table_type(form_, data_type_of<W>()) == data_type_of<W>() && cosines.type == data_type_of<W>() &&
-           sines.type == cosines.type && cosines.strides == sines.strides && cosines.strides.back(0) == 1;
+    return has_table(form_) && form_.sign > 0 && table_type(form_, data_type_of<W>()) == data_type_of<W>() &&
+           cosines.type == data_type_of<W>() && sines.type == cosines.type && cosines.strides == sines.strides &&
+           cosines.strides.back(0) == 1;
+  }
+  // Rounding to bf16 by additions relies on tables whose NaNs have no payload.
+  bool any_nan_will_do() const {
+    if (machine_rounds_to_bf16()) return true;
+    const auto is_bf16 = [](const RotateJob::Part& part) { return part.x.type == DataType::kBF16; };
+    return std::none_of(job_.parts.begin(), job_.parts.begin() + job_.count, is_bf16);
   }
   CosSinRows<W> ready_row(std::int64_t b, std::int64_t t) const {
     const Extents& strides = table_.cosines.strides;
@@ -151,8 +156,13 @@ template <class W> class CosSinMaker {
             strides.back(1)};
   }
   void copy_row(W* row, const CosSinRows<W>& from) const {
-    std::copy_n(from.cosines, pairs_, row);
-    std::copy_n(from.sines, pairs_, row + pairs_);
+    if constexpr (std::is_same_v<W, float>) {
+      copy_without_payload(row, from.cosines, pairs_);
+      copy_without_payload(row + pairs_, from.sines, pairs_);
+    } else {
+      std::copy_n(from.cosines, pairs_, row);
+      std::copy_n(from.sines, pairs_, row + pairs_);
+    }
   }
 
   void fill_row(W* row, std::int64_t b, std::int64_t t) const {

@@ -15,7 +15,10 @@ namespace posenc::kernels::cpu {
 /// How far ahead, in bytes, a loop that reads memory in order should prefetch.
 inline constexpr std::int64_t kFetchAhead = 32768;
 
-/// The same for a tensor of the given number of bytes: 0 if it is probably in a cache already, where prefetching
+/// The same for memory that is only written: nearer, because the pages of a cache are short and lie in any order.
+inline constexpr std::int64_t kFetchOutAhead = 4096;
+
+/// How far ahead to read a tensor of the given number of bytes: 0 if it is probably in a cache already, where prefetching
 /// would cost a twentieth.
 inline std::int64_t ahead_for(std::int64_t bytes) noexcept {
   constexpr std::int64_t kStaysInCache = 4 << 20;

@@ -38,9 +38,9 @@ HWY_NOINLINE void rotate_groups(const Run<T, W>& run, std::int64_t pairs) {
   }
 }
 
-template <int kRows, class T, class W> HWY_NOINLINE void rotate_groups_halves(const Run<T, W>& run,
-                                                                              std::int64_t first, std::int64_t last,
-                                                                              std::int64_t pairs) {
+template <bool kApart, int kRows, class T, class W>
+HWY_NOINLINE void rotate_groups_halves(const Run<T, W>& run, std::int64_t first, std::int64_t last,
+                                       std::int64_t pairs) {
   const Run<T, W> r = run;
   const std::int64_t group = pairs_in_group<T, W>();
   for (std::int64_t n = first; n < last; n += kRows) {
@@ -48,15 +48,51 @@ template <int kRows, class T, class W> HWY_NOINLINE void rotate_groups_halves(co
     T *out0 = r.out + n * r.rows.out, *out1 = out0 + r.write_apart;
     const W* HWY_RESTRICT c = r.cosines + n * r.rows.table;
     const W* HWY_RESTRICT s = r.sines + n * r.rows.table;
-    const T* on_the_way = x0;
-    for (const W* const end = c + pairs; c != end; c += group, s += group, on_the_way += 2 * group) {
-      for (int row = 0; row < kRows; ++row) fetch_ahead(on_the_way + row * r.rows.x, 2 * group, r.ahead);
+    const T *on_the_way = x0, *out_on_the_way = out0;
+    for (const W* const end = c + pairs; c != end; c += group, s += group) {
+      for (int row = 0; row < kRows; ++row) {
+        fetch_rows<kApart>(r, on_the_way + row * r.rows.x, out_on_the_way + row * r.rows.out, 2 * group);
+      }
+      on_the_way += 2 * group, out_on_the_way += 2 * group;
       rotate_group_halves<kRows>(out0, out1, r.rows.out, x0, x1, r.rows.x, c, s);
       x0 += group, x1 += group;
       out0 += group, out1 += group;
     }
   }
 }
+
+#if HWY_TARGET != HWY_SCALAR
+
+// Half a group of each row, from `pair` on: with AVX-512, all of a head of 64 features.
+template <bool kApart, bool kAlternating, class T, class W>
+HWY_NOINLINE void rotate_half_groups(const Run<T, W>& run, std::int64_t pair) {
+  const Run<T, W> r = run;
+  const hn::ScalableTag<W> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t start = kAlternating ? 2 * pair : pair;
+  for (std::int64_t n = 0; n < r.rows.count; ++n) {
+    const T* const x = r.x + n * r.rows.x + start;
+    T* const out = r.out + n * r.rows.out + start;
+    const W* const c = r.cosines + n * r.rows.table + start;
+    const W* const s = r.sines + n * r.rows.table + start;
+    fetch_rows<kApart>(r, r.x + n * r.rows.x + 2 * pair, r.out + n * r.rows.out + 2 * pair, 4 * lanes);
+    if constexpr (kAlternating) {
+      rotate_half_group_doubled<1>(out, r.rows.out, x, r.rows.x, c, s);
+    } else {
+      hn::Vec<decltype(d)> a0, b0, a1, b1;
+      load_pairs<false>(d, x, x + r.read_apart, a0, b0);
+      load_pairs<false>(d, x + lanes, x + r.read_apart + lanes, a1, b1);
+      rotate_pair(d, a0, b0, c, s);
+      rotate_pair(d, a1, b1, c + lanes, s + lanes);
+      store_as(d, a0, as_stored(out));
+      store_as(d, a1, as_stored(out + lanes));
+      store_as(d, b0, as_stored(out + r.write_apart));
+      store_as(d, b1, as_stored(out + r.write_apart + lanes));
+    }
+  }
+}
+
+#endif
 
 #if POSENC_NATIVE_16
 
@@ -131,9 +167,9 @@ template <bool kAlternating, IsNative16 T>
 void rotate_groups_in_steps(const Run<T, float>& run, std::int64_t rows, std::int64_t pairs);  // never called
 #endif
 
-template <int kRows, class T, class W> HWY_NOINLINE void rotate_groups_doubled(const Run<T, W>& run,
-                                                                               std::int64_t first, std::int64_t last,
-                                                                               std::int64_t pairs) {
+template <bool kApart, int kRows, class T, class W>
+HWY_NOINLINE void rotate_groups_doubled(const Run<T, W>& run, std::int64_t first, std::int64_t last,
+                                        std::int64_t pairs) {
   const Run<T, W> r = run;
   const std::int64_t group = 2 * pairs_in_group<T, W>();
   for (std::int64_t n = first; n < last; n += kRows) {
@@ -142,7 +178,7 @@ template <int kRows, class T, class W> HWY_NOINLINE void rotate_groups_doubled(c
     const W* HWY_RESTRICT c = r.cosines + n * r.rows.table;
     const W* HWY_RESTRICT s = r.sines + n * r.rows.table;
     for (const W* const end = c + 2 * pairs; c != end; c += group, s += group, x += group, out += group) {
-      for (int row = 0; row < kRows; ++row) fetch_ahead(x + row * r.rows.x, group, r.ahead);
+      for (int row = 0; row < kRows; ++row) fetch_rows<kApart>(r, x + row * r.rows.x, out + row * r.rows.out, group);
       rotate_group_doubled<kRows>(out, r.rows.out, x, r.rows.x, c, s);
     }
   }

@@ -12,6 +12,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/cpu/convert-inl.h"
+#include "kernels/cpu/fetch.h"
 #include "kernels/cpu/native_16-inl.h"
 #include "kernels/cpu/rotate_rows.h"
 #include "numerics/narrow.h"
@@ -30,6 +31,14 @@ template <class T, class W> struct Run {
   T* scratch;
   std::int64_t ahead;
 };
+
+// Prefetches what comes after so many elements of a row. Whether out is apart is known to compilers: a branch would cost
+// rotations in place a twentieth.
+template <bool kApart, class T, class W>
+HWY_INLINE void fetch_rows(const Run<T, W>& r, const T* x, const T* out, std::int64_t elements) {
+  fetch_ahead(x, elements, r.ahead);
+  if constexpr (kApart) fetch_ahead(out, elements, kFetchOutAhead);
+}
 
 template <class T>
 concept IsWrapped = requires(T x) {

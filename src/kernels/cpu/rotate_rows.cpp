@@ -8,6 +8,7 @@
 #include "hwy/highway.h"
 #include "kernels/cpu/convert-inl.h"
 #include "kernels/cpu/machine.h"
+#include "kernels/cpu/rotate_bf16-inl.h"
 #include "kernels/cpu/rotate_groups-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -94,7 +95,14 @@ HWY_INLINE void rotate_run(const Run<T, W>& r) {
 // Pairs that stay in place. Heads of one token share their cosines and sines: two heads at a time need half the
 // loads. That pays if each is stored twice and in 16 bits; otherwise the loads cost less than leaving the order of
 // memory.
-template <bool kAlternating, class T, class W> HWY_INLINE void rotate_run_in_place(const Run<T, W>& r) {
+template <bool kApart, bool kAlternating, class T, class W> HWY_INLINE void rotate_run_in_place(const Run<T, W>& r) {
+#if POSENC_ROTATE_BY_WORDS
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    const std::int64_t done = rotate_by_words<kApart, kAlternating>(r);
+    if (done < r.pairs) rotate_rest<kAlternating, kAlternating>(r, done, kAlternating ? 2 : 1);
+    return;
+  }
+#endif
   const std::int64_t group = pairs_in_group<T, W>(), whole = r.pairs / group * group;
   constexpr bool kInTwos = kAlternating || sizeof(T) == 2;
   const std::int64_t even = kInTwos && r.rows.table == 0 ? r.rows.count / 2 * 2 : 0;
@@ -102,19 +110,28 @@ template <bool kAlternating, class T, class W> HWY_INLINE void rotate_run_in_pla
     if constexpr (IsNative16<T>) {
       rotate_groups_in_steps<kAlternating>(r, even, whole);
     } else {
-      kAlternating ? rotate_groups_doubled<2>(r, 0, even, whole) : rotate_groups_halves<2>(r, 0, even, whole);
+      kAlternating ? rotate_groups_doubled<kApart, 2>(r, 0, even, whole)
+                   : rotate_groups_halves<kApart, 2>(r, 0, even, whole);
     }
   }
   if (whole > 0 && even < r.rows.count) {
-    kAlternating ? rotate_groups_doubled<1>(r, even, r.rows.count, whole)
-                 : rotate_groups_halves<1>(r, even, r.rows.count, whole);
+    kAlternating ? rotate_groups_doubled<kApart, 1>(r, even, r.rows.count, whole)
+                 : rotate_groups_halves<kApart, 1>(r, even, r.rows.count, whole);
   }
-  if (whole < r.pairs) rotate_rest<kAlternating, kAlternating>(r, whole, kAlternating ? 2 : 1);
+  std::int64_t done = whole;
+#if HWY_TARGET != HWY_SCALAR
+  if (whole + group / 2 <= r.pairs) {
+    rotate_half_groups<kApart, kAlternating>(r, whole);
+    done += group / 2;
+  }
+#endif
+  if (done < r.pairs) rotate_rest<kAlternating, kAlternating>(r, done, kAlternating ? 2 : 1);
 }
 
 // Pairs either alternate (step 2) or are in two contiguous runs (step 1).
 template <class Type, class T, class W> HWY_INLINE void rotate_all(const RotateRows<T, W>& r) {
   const bool doubled = r.read.step == 2 && r.write.step == 2;
+  const bool is_apart = r.out != r.x && r.ahead != 0;
   for (std::int64_t o = 0; o < r.outer.count; ++o) {
     for (std::int64_t block = 0; block < r.blocks; ++block) {
       const std::int64_t pair = block * r.pairs, table = o * r.outer.table + (doubled ? 2 : 1) * pair;
@@ -129,9 +146,9 @@ template <class Type, class T, class W> HWY_INLINE void rotate_all(const RotateR
                              reinterpret_cast<Type*>(r.scratch),
                              r.ahead};
       if (doubled) {
-        rotate_run_in_place<true>(run);
+        is_apart ? rotate_run_in_place<true, true>(run) : rotate_run_in_place<false, true>(run);
       } else if (r.read.step == 1 && r.write.step == 1) {
-        rotate_run_in_place<false>(run);
+        is_apart ? rotate_run_in_place<true, false>(run) : rotate_run_in_place<false, false>(run);
       } else {
         r.read.step == 2 ? rotate_run<true, false>(run) : rotate_run<false, true>(run);
       }
@@ -149,8 +166,6 @@ void rotate_f16(const RotateRows<Half, float>& rows) {
 void rotate_bf16(const RotateRows<BFloat16, float>& rows) {
 #if POSENC_NATIVE_16
   if (machine_rounds_to_bf16()) return rotate_all<NativeBFloat16>(rows);
-#elif POSENC_ROUNDS_BF16
-  if (machine_rounds_16_to_bf16()) return rotate_all<RoundedBFloat16>(rows);
 #endif
   rotate_all<BFloat16>(rows);
 }

@@ -118,6 +118,18 @@ void f16_to_bf16(BFloat16* out, const Half* p, std::int64_t n) { convert(out, p,
 void widen_f16(float* out, const Half* x, std::int64_t n) { convert(out, x, n); }
 void widen_bf16(float* out, const BFloat16* x, std::int64_t n) { convert(out, x, n); }
 
+void copy_f32(float* HWY_RESTRICT out, const float* HWY_RESTRICT x, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto nan = hn::BitCast(d, hn::Set(hn::RebindToUnsigned<decltype(d)>(), 0x7FC00000u));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto v = hn::LoadU(d, x + i);
+    hn::StoreU(hn::IfThenElse(hn::Eq(v, v), v, nan), d, out + i);
+  }
+  for (; i < n; ++i) out[i] = x[i] == x[i] ? x[i] : hn::GetLane(nan);
+}
+
 void sum_f32(double* HWY_RESTRICT sums, const float* HWY_RESTRICT x, std::int64_t n) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
@@ -145,6 +157,7 @@ HWY_EXPORT(bf16_to_f16);
 HWY_EXPORT(f16_to_bf16);
 HWY_EXPORT(widen_f16);
 HWY_EXPORT(widen_bf16);
+HWY_EXPORT(copy_f32);
 HWY_EXPORT(sum_f32);
 
 void add_rows(const AddRows<float, float>& job) noexcept { HWY_DYNAMIC_DISPATCH(add_f32)(job); }
@@ -164,6 +177,9 @@ void narrow_row(BFloat16* out, const Half* p, std::int64_t n) noexcept {
 void widen_row(float* out, const Half* x, std::int64_t n) noexcept { HWY_DYNAMIC_DISPATCH(widen_f16)(out, x, n); }
 void widen_row(float* out, const BFloat16* x, std::int64_t n) noexcept {
   HWY_DYNAMIC_DISPATCH(widen_bf16)(out, x, n);
+}
+void copy_without_payload(float* out, const float* x, std::int64_t n) noexcept {
+  HWY_DYNAMIC_DISPATCH(copy_f32)(out, x, n);
 }
 void sum_row(double* sums, const float* x, std::int64_t n) noexcept { HWY_DYNAMIC_DISPATCH(sum_f32)(sums, x, n); }
 

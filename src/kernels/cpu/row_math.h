@@ -33,6 +33,9 @@ void narrow_row(BFloat16* out, const Half* p, std::int64_t n) noexcept;
 void widen_row(float* out, const Half* x, std::int64_t n) noexcept;
 void widen_row(float* out, const BFloat16* x, std::int64_t n) noexcept;
 
+/// out[i] = x[i]; a NaN becomes the one without payload.
+void copy_without_payload(float* out, const float* x, std::int64_t n) noexcept;
+
 /// sums[i] += x[i].
 void sum_row(double* sums, const float* x, std::int64_t n) noexcept;
 
