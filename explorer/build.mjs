@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { glyphsOf, readFormulas, writeFont, writePages } from './formulas.mjs';
 import { pageFiles, paragraphsOfPage, readGuides, readIndex, readSchemePages } from './guides.mjs';
 
@@ -32,17 +32,39 @@ const storyList = join(out, 'stories.js');
 writeFileSync(storyList, `export const stories = ${JSON.stringify(stories)};\n`);
 const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning', external: ['./math.woff2'],
   alias: { 'posenc-documents': documents, 'posenc-stories': storyList, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
-esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]' });
+const { metafile } = esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]', metafile: true });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/style.css')], outdir: site });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/worker.ts')], outdir: site, format: 'iife' });
-for (const name of ['index.html', 'icon.svg']) cpSync(join(source, 'src', name), join(site, name));
-const embedded = ['core.wasm', 'posenc.apkg', 'tools.wasm'];  // in the order of their names
+cpSync(join(source, 'src/icon.svg'), join(site, 'icon.svg'));
+const embedded = ['core.wasm', 'figures.wasm', 'models.wasm', 'posenc.apkg', 'practice.wasm', 'stories.wasm'];  // in the order of their names
 for (const name of embedded) cpSync(join(out, name), join(site, name));
 
-// --- a page is a page: each with its title, its description and its text, for a preview and for those who run no scripts ------
+// --- what arrives first: what main.js needs is named in the page; what each page needs besides, in first.js ------------------
 const { titles } = await import(`data:text/javascript,${encodeURIComponent(esbuild.transformSync(readFileSync(join(source, 'src/titles.ts'), 'utf8'), { loader: 'ts' }).code)}`);
+const sources = pageFiles(join(source, 'src'));
+const outputs = Object.fromEntries(Object.entries(metafile.outputs).map(([path, one]) => [basename(path), one]));
+const neededBy = (name, found = new Set()) => {
+  for (const one of outputs[name].imports) {
+    const file = basename(one.path);
+    if (one.kind !== 'import-statement' || found.has(file)) continue;
+    found.add(file);
+    neededBy(file, found);
+  }
+  return found;
+};
+const ofMain = neededBy('main.js');
+const scriptOf = (id) => Object.keys(outputs).find((name) => resolve(outputs[name].entryPoint ?? '') === sources[id]);
+const preloads = [...ofMain].map((name) => `<link rel="modulepreload" href="${name}">\n`).join('');
+const shell = readFileSync(join(source, 'src/index.html'), 'utf8').replace('<link rel="modulepreload" href="main.js">\n', (main) => main + preloads);
+writeFileSync(join(site, 'index.html'), shell);
+const beginnings = Object.fromEntries(titles.map(({ id, first }) => {
+  const script = scriptOf(id);
+  return [id, { module: first && `${first}.wasm`, scripts: [script, ...neededBy(script)].filter((name) => !ofMain.has(name)) }];
+}));
+esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/first.ts')], outdir: site, format: 'iife', define: { beginnings: JSON.stringify(beginnings) } });
+
+// --- a page is a page: each with its title, its description and its text, for a preview and for those who run no scripts ------
 const attribute = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
-const shell = readFileSync(join(source, 'src/index.html'), 'utf8'), sources = pageFiles(join(source, 'src'));
 for (const { id, title, goal, isHidden } of titles) {
   if (isHidden || id === 'start') continue;
   const named = `${attribute(title)} · posenc`;
@@ -89,7 +111,7 @@ let page = readFileSync(join(source, 'src/index.html'), 'utf8');
 page = page.replace(/content="default-src[^"]*"/, () =>
   `content="default-src 'none'; script-src ${hash(script)} 'wasm-unsafe-eval'; style-src ${hash(style)}; img-src data: blob:; font-src data:; worker-src blob:; base-uri 'none'; form-action 'none'"`);
 page = replaceOnce(page, '<link rel="stylesheet" href="style.css">', `<style>${style}</style>`);
-page = replaceOnce(page, '<link rel="modulepreload" href="main.js">\n', '');
+page = replaceOnce(page, '<script async src="first.js"></script>\n<link rel="modulepreload" href="main.js">\n', '');
 page = replaceOnce(page, '<script type="module" src="main.js"></script>\n', '');
 page = page.replaceAll('href="icon.svg"', `href="${icon}"`).replaceAll('src="icon.svg"', `src="${icon}"`);
 const modules = embedded.map((name) => `<script type="text/plain" id="${name}">@${name}@</script>\n`).join('');

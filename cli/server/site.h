@@ -16,7 +16,7 @@ struct SiteFile {
 
 /// All of them; none if this program was built without the site.
 std::span<const SiteFile> site_files();
-/// A page to be completed with files: @core.wasm@, @posenc.apkg@ and @tools.wasm@ mark where their base64 goes.
+/// A page to be completed with files: @core.wasm@, @posenc.apkg@ and others mark where their base64 goes.
 std::string_view single_page();
 
 /// The page as one file that needs no server.

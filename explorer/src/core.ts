@@ -1,31 +1,40 @@
 // The library, as WebAssembly: which module answers a question, and figures as the page draws them.
 
 import { type Answer, CoreError } from './module';
-import { type Turn, askModule } from './workshop';
+import { type Turn, askModule, isBegun } from './workshop';
 
 export { CoreError } from './module';
-export { Superseded, type Turn, fileBytes } from './workshop';
+export { fileBytes } from './loading';
+export { Superseded, type Turn } from './workshop';
 export type Scheme = { scheme: string; [field: string]: unknown };
 
-const inTools = new Set(['scores', 'dots', 'frequencies', 'story', 'cell', 'schemes', 'prove', 'cost', 'model', 'diagnose', 'exercise', 'grade', 'questions',
-                         'cards', 'review', 'walkthroughs', 'grade-blank']);
+// The small module has what the first pages draw; the module of figures has that, too, and the rest of what is computed.
+const small = 'core.wasm', large = 'figures.wasm';
+const modules: { [module: string]: string[] } = {
+  [large]: ['scores', 'dots', 'frequencies', 'schemes', 'prove', 'cost'],
+  'stories.wasm': ['story', 'cell'],
+  'practice.wasm': ['exercise', 'grade', 'questions', 'cards', 'review', 'walkthroughs', 'grade-blank'],
+  'models.wasm': ['model', 'diagnose'],
+};
+const moduleOf: { [call: string]: string } = Object.fromEntries(Object.entries(modules).flatMap(([module, calls]) => calls.map((call) => [call, module])));
 
 // What the small module has said it does not have: the call, its kind and its schemes.
 const elsewhere = new Set<string>();
 const kindOf = (request: any): string => [request.call, request.kind, ...[request.scheme ?? request.schemes ?? []].flat().map((one: Scheme) => one?.scheme)].join(' ');
 
-/// Asks the library. The tables of waves and their figures are in the small module, everything is in the large one.
+/// Asks the library: the module that has the answer, of two the one that is there or on its way.
 export async function ask(request: { call: string; [field: string]: unknown }, bytes?: Uint8Array, turn: Turn = { owner: request }): Promise<Answer & { took: number }> {
-  const kind = kindOf(request);
-  if (!inTools.has(request.call) && !elsewhere.has(kind)) {
+  const known = moduleOf[request.call], kind = kindOf(request);
+  if (known) return askModule(known, request, bytes, turn);
+  if (!elsewhere.has(kind) && (isBegun(small) || !isBegun(large))) {
     try {
-      return await askModule('core.wasm', request, bytes, turn);
+      return await askModule(small, request, bytes, turn);
     } catch (error) {
-      if (!(error instanceof CoreError) || error.message !== 'is in tools.wasm') throw error;
+      if (!(error instanceof CoreError) || error.message !== `is in ${large}`) throw error;
       elsewhere.add(kind);
     }
   }
-  return askModule('tools.wasm', request, bytes, turn);
+  return askModule(large, request, bytes, turn);
 }
 
 export const doubles = (bytes: Uint8Array): Float64Array =>

@@ -126,6 +126,11 @@ export class View {
     return performance.now() - this.changedAt < milliseconds;
   }
 
+  /// Whether the address has a value for this key.
+  names(key: string): boolean {
+    return this.values.has(key);
+  }
+
   /// Whether the address names more than a page: a view that somebody chose.
   isChosen(): boolean {
     return this.values.size > 0;

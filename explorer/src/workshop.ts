@@ -1,6 +1,7 @@
 // Questions to the library, in the order in which they came, one at a time, on a thread of its own. What nobody waits for
 // any more is not begun; what takes long and is superseded is given up.
 
+import { load, startWorker } from './loading';
 import { type Answer, CoreError, CoreModule } from './module';
 
 export type Asked = { name: string; compiled?: WebAssembly.Module; request: object; bytes?: Uint8Array };
@@ -11,29 +12,15 @@ export type Turn = { owner: object; isPatient?: boolean };
 /// A question that was replaced before it was answered.
 export class Superseded extends Error {}
 
-async function fetched(name: string): Promise<Response> {
-  const response = await fetch(name).catch(() => { throw new Error(`${name} could not be loaded: the site does not answer`); });
-  if (!response.ok) throw new Error(`${name} could not be loaded: ${response.status}`);
-  return response;
-}
-// In the single file, files are in the page itself.
-const inside = (name: string): Uint8Array<ArrayBuffer> | undefined => {
-  const text = document.getElementById(name)?.textContent;
-  return text ? Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0)) : undefined;
-};
-/// A file of the site.
-export const fileBytes = async (name: string): Promise<Uint8Array<ArrayBuffer>> => inside(name) ?? new Uint8Array(await (await fetched(name)).arrayBuffer());
-
-// Compiled while it arrives, where the host names its type.
-async function load(name: string): Promise<WebAssembly.Module> {
-  const bytes = inside(name);
-  if (bytes) return WebAssembly.compile(bytes);
-  const response = await fetched(name);
-  if (response.headers.get('content-type')?.startsWith('application/wasm')) return WebAssembly.compileStreaming(response);
-  return WebAssembly.compile(await response.arrayBuffer());
-}
-
 const compiled = new Map<string, Promise<WebAssembly.Module>>();
+const begun = window.posencBegun || undefined;
+window.posencBegun ??= false;  // from here on it would come too late
+if (begun) {
+  compiled.set(begun.name, begun.compiled);
+  begun.compiled.catch(() => compiled.delete(begun.name));
+}
+/// Whether a module is there or on its way.
+export const isBegun = (name: string): boolean => compiled.has(name);
 function compiledModule(name: string): Promise<WebAssembly.Module> {
   let found = compiled.get(name);
   if (!found) {
@@ -43,11 +30,6 @@ function compiledModule(name: string): Promise<WebAssembly.Module> {
     found.catch(() => compiled.delete(name));  // the next question tries again
   }
   return found;
-}
-
-function startWorker(): Worker {
-  const inside = document.getElementById('worker.js')?.textContent;
-  return new Worker(inside ? URL.createObjectURL(new Blob([inside], { type: 'text/javascript' })) : 'worker.js');
 }
 
 /// Begins to load what a page is about to ask for.
@@ -93,7 +75,8 @@ function answerHere({ name, compiled, request, bytes }: Job): void {
 
 function setUpWorker(): void {
   try {
-    worker = startWorker();
+    worker = begun?.worker ?? startWorker();
+    if (begun) begun.worker = undefined;  // one that is ended is followed by another
     worker.onmessage = ({ data }) => settle(data);
     // it could not even start
     worker.onerror = () => { isAlone = true; end(); if (running) answerHere(running); };

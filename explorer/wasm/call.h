@@ -29,7 +29,7 @@ struct NamedCall {
   Call call;
 };
 
-/// The one list of what this module can be asked. Each module (core, tools) has its own.
+/// The one list of what this module can be asked. Each module (core, figures, stories, practice, models) has its own.
 std::span<const NamedCall> calls();
 
 // Fields with a default; of a wrong type: an Error that names the field.
@@ -40,28 +40,17 @@ bool flag(const Json& fields, std::string_view name);
 /// The field "scheme".
 Scheme asked_scheme(const Json& fields);
 
-// Calls of both modules.
+// Calls of core and figures.
 Answer figure(const Question& question);
 Answer table(const Question& question);
 Answer closest(const Question& question);
 Answer sentence(const Question& question);
-// Calls of the larger one.
+// Calls of figures alone.
 Answer dots(const Question& question);
 Answer frequencies(const Question& question);
 Answer scores(const Question& question);
-Answer story(const Question& question);
-Answer cell(const Question& question);
 Answer list_schemes(const Question& question);
 Answer prove_scheme(const Question& question);
 Answer cost(const Question& question);
-Answer model(const Question& question);
-Answer diagnosis(const Question& question);
-Answer make_exercise(const Question& question);
-Answer grade_answer(const Question& question);
-Answer list_walkthroughs(const Question& question);
-Answer grade_blank(const Question& question);
-Answer list_questions(const Question& question);
-Answer list_cards(const Question& question);
-Answer review(const Question& question);
 
 }  // namespace posenc::page

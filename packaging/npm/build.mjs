@@ -1,5 +1,5 @@
 // Makes the folder of the npm package: node build.mjs SOURCE WEB WASM OUT VERSION. SOURCE is packaging/npm; WEB has node_modules with
-// esbuild and typescript; WASM has package.wasm, and tools.wasm, which lists the schemes.
+// esbuild and typescript; WASM has package.wasm, and figures.wasm, which lists the schemes.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,13 +15,13 @@ rmSync(out, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
 
 // --- types ---------------------------------------------------------------------------------------------------
-const tools = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(join(wasm, 'tools.wasm')))).exports;
-tools.__wasm_call_ctors();
+const figures = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(join(wasm, 'figures.wasm')))).exports;
+figures.__wasm_call_ctors();
 const question = new TextEncoder().encode(JSON.stringify({ call: 'schemes' }));
-const at = tools.pe_alloc(question.length);
-new Uint8Array(tools.memory.buffer, at, question.length).set(question);
-tools.pe_call(at, question.length, 0, 0);
-const listed = JSON.parse(new TextDecoder().decode(new Uint8Array(tools.memory.buffer, tools.pe_text(), tools.pe_text_size())));
+const at = figures.pe_alloc(question.length);
+new Uint8Array(figures.memory.buffer, at, question.length).set(question);
+figures.pe_call(at, question.length, 0, 0);
+const listed = JSON.parse(new TextDecoder().decode(new Uint8Array(figures.memory.buffer, figures.pe_text(), figures.pe_text_size())));
 
 // tsc reads a copy of the sources that has the made file beside the others
 const copy = join(wasm, 'npm-types');

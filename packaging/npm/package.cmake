@@ -7,6 +7,6 @@ add_custom_command(OUTPUT ${npm_package}/LICENSE
   COMMAND ${NODE} ${npm_source}/build.mjs ${npm_source} ${web} ${CMAKE_CURRENT_BINARY_DIR} ${npm_package} ${PROJECT_VERSION}
   DEPENDS ${npm_sources} ${npm_source}/build.mjs ${npm_source}/scheme_types.mjs ${npm_source}/package.json ${npm_source}/tsconfig.json
           ${npm_source}/README.md ${npm_source}/NOTICE ${PROJECT_SOURCE_DIR}/LICENSE
-          ${CMAKE_CURRENT_BINARY_DIR}/package.wasm ${CMAKE_CURRENT_BINARY_DIR}/tools.wasm ${web}/node_modules/.package-lock.json
+          ${CMAKE_CURRENT_BINARY_DIR}/package.wasm ${CMAKE_CURRENT_BINARY_DIR}/figures.wasm ${web}/node_modules/.package-lock.json
   COMMENT "Making the npm package" VERBATIM)
 add_custom_target(posenc_npm DEPENDS ${npm_package}/LICENSE)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,7 +38,10 @@ function load(name) {
     },
   };
 }
-const core = load('core.wasm'), tools = load('tools.wasm');
+const [core, figures, stories, practice, models] = ['core', 'figures', 'stories', 'practice', 'models'].map((name) => load(`${name}.wasm`));
+const homes = { story: stories, cell: stories, exercise: practice, grade: practice, questions: practice, cards: practice, review: practice, walkthroughs: practice, 'grade-blank': practice, model: models, diagnose: models };
+/// What the page asks besides the small module.
+const tools = { call: (request, bytes) => (homes[request.call] ?? figures).call(request, bytes) };
 const sha = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 test('values survive the way into a module and back', () => {
@@ -56,7 +59,7 @@ test('text that is no question is refused', () => {
 });
 
 test('no module imports anything', () => {
-  for (const one of [core, tools, load('package.wasm')]) assert.deepEqual(WebAssembly.Module.imports(one.compiled), []);
+  for (const one of [core, figures, stories, practice, models, load('package.wasm')]) assert.deepEqual(WebAssembly.Module.imports(one.compiled), []);
 });
 
 test('tables have the bytes of the program', () => {
@@ -70,7 +73,7 @@ test('tables have the bytes of the program', () => {
       execFileSync(POSENC, ['table', JSON.stringify(scheme), '--positions', `${first}:${first + count}`, '--dtype', dtype, '-o', file, '--quiet']);
       const npy = readFileSync(file);
       const data = npy.subarray(10 + npy.readUInt16LE(8));
-      for (const one of [core, tools]) {
+      for (const one of [core, figures]) {
         const { json, bytes } = one.call({ call: 'table', scheme, first, count, dtype });
         assert.equal(json.rows, count);
         assert.equal(sha(bytes), sha(data), JSON.stringify(scheme));
@@ -100,9 +103,19 @@ test('hostile requests are refused with a message', () => {
   }
 });
 
+test('every worked example, and all that is practised, is in its module', () => {
+  const program = (...words) => JSON.parse(execFileSync(POSENC, [...words, '--json'], { encoding: 'utf8', maxBuffer: 1 << 28 }));
+  const names = readdirSync(new URL('../../content/stories', import.meta.url)).map((name) => name.replace('.json', ''));
+  assert.ok(names.length >= 16);
+  for (const name of names) assert.deepEqual(stories.call({ call: 'story', name }).json.steps.map((step) => step.heading), program('explain', name).steps.map((step) => step.heading), name);
+  for (const [call, least] of [['questions', 90], ['cards', 60], ['walkthroughs', 1]]) assert.ok(practice.call({ call }).json.length >= least, call);
+  const kinds = practice.call({ call: 'exercise', seed: 1 }).json.kinds;
+  for (const { name } of kinds) assert.equal(practice.call({ call: 'exercise', kind: name, seed: 3 }).json.kind, name);
+});
+
 test('what the small module leaves to the large one, it says', () => {
   for (const request of [{ call: 'figure', kind: 'decay' }, { call: 'figure', kind: 'dots' }, { call: 'table', scheme: { scheme: 'learned' } }, { call: 'closest', scheme: { scheme: 'alibi' } }]) {
-    assert.throws(() => core.call(request), { message: 'is in tools.wasm' }, JSON.stringify(request));
+    assert.throws(() => core.call(request), { message: 'is in figures.wasm' }, JSON.stringify(request));
   }
 });
 
@@ -149,7 +162,7 @@ test('a figure of the page is the figure of the program', () => {
 test('scores of a sentence are those of the worked example, in both modules', () => {
   const text = 'the cat sat on the mat', told = tools.call({ call: 'story', name: 'dog-bites-man', text }).json.steps.flatMap((step) => step.blocks);
   const matrix = (name) => told.find((block) => block.kind === 'matrix' && block.name === name).values.flat();
-  for (const one of [core, tools]) {
+  for (const one of [core, figures]) {
     for (const [positions, name] of [[false, 'S1'], [true, "S1'"]]) {
       const { json, bytes } = one.call({ call: 'sentence', text, positions });
       assert.equal(json.words.join(' '), 'the cat sat on the.2 mat');

@@ -112,10 +112,10 @@ test('a config with a byte order mark is read; a large file that is none is refu
 
 test('a download that failed is tried again', async () => {
   const other = await (await contextOf()).newPage();
-  await other.route('**/tools.wasm', (route) => route.abort());
+  await other.route('**/stories.wasm', (route) => route.abort());
   await other.goto(`${places.program}#v=1&p=order`);
-  await other.waitForFunction(() => /tools\.wasm could not be loaded/.test(document.querySelector('pe-story')?.textContent ?? ''));
-  await other.unroute('**/tools.wasm');
+  await other.waitForFunction(() => /stories\.wasm could not be loaded/.test(document.querySelector('pe-story')?.textContent ?? ''));
+  await other.unroute('**/stories.wasm');
   await other.locator('.word').first().click();
   await other.waitForFunction(() => document.querySelector('pe-story table'));
   await other.context().close();

@@ -740,6 +740,49 @@ test('every figure follows a finger', async () => {
   await context.close();
 });
 
+// Bytes as a host sends them, and not time: every other module is held back, so that what appears needs no more than was sent.
+const mostOf = { core: 210_000, figures: 345_000, stories: 320_000, practice: 310_000, none: 140_000 };
+test('the first figure of every page needs one module, and few bytes', async (t) => {
+  const { gzipSync } = await import('node:zlib');
+  const titles = readFileSync(new URL('../../explorer/src/titles.ts', import.meta.url), 'utf8');
+  const begins = Object.fromEntries([...titles.matchAll(/\{ id: '(\w+)'.*?(?:first: '(\w+)')? \},?\n/g)].map(([, id, first]) => [id, first ?? 'none']));
+  assert.deepEqual(Object.keys(begins), pages);
+  // the first figure of the page, or what the page has in its place
+  const drawn = 'pe-figure .surface svg, pe-figure .surface canvas, .board .tile, .rope-view svg path[d], pe-story .matrix, table.schemes tbody tr, .exercise form, .entry, .drop, .map li, .found, .guide h2, .guide p, .poster';
+  const first = () => {
+    const host = document.querySelector('main pe-figure, main .hero, main .rope-view, main pe-story, main table.schemes, main .exercise');
+    return host ? host.querySelector('.surface svg, .surface canvas, .board .tile, svg path[d], .matrix, tbody tr, form') !== null : true;
+  };
+  const sizes = [];
+  for (const id of pages) {
+    if (id === 'search') continue;
+    const context = await contextOf(), page = await context.newPage(), name = begins[id];
+    let bytes = 0;
+    const asked = new Set();
+    await page.route('**', async (route) => {
+      const file = new URL(route.request().url()).pathname.split('/').pop();
+      if (/^blob:/.test(route.request().url())) return route.continue();
+      asked.add(file);
+      if (file.endsWith('.wasm') && file !== `${name}.wasm`) return;  // never answered
+      const answer = await route.fetch(), body = await answer.body();
+      bytes += gzipSync(body).length;
+      await route.fulfill({ response: answer, body });
+    });
+    const file = id === 'start' ? 'index.html' : `${id}.html`, more = id === 'stories' ? '#v=1&p=stories&story=rope' : '';
+    await page.goto(places.folder + file + more);
+    await page.waitForSelector(`#page-${id}`);
+    await page.waitForSelector(drawn, { timeout: 60_000 }).catch(() => assert.fail(`${id} shows nothing with ${name}.wasm alone`));
+    if (name !== 'none') await page.waitForFunction(first, undefined, { timeout: 60_000 }).catch(() => assert.fail(`${id} shows nothing with ${name}.wasm alone`));
+    sizes.push([bytes, id]);
+    assert.ok(bytes > 20_000 && bytes < mostOf[name], `${id} took ${bytes} bytes before its first figure`);
+    assert.ok(!asked.has('models.wasm') || id === 'context' || id === 'start' || id === 'check', `${id} asks for the module that reads files`);
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+  }
+  sizes.sort((a, b) => b[0] - a[0]);
+  t.diagnostic(sizes.map(([bytes, id]) => `${id} ${(bytes / 1000).toFixed(0)} kB`).join(', '));
+});
+
 test('every kind of series is drawn as the library asks', async () => {
   await go(page, '#v=1&p=waves&d=16&len=64');
   assert.ok(await figure(2).locator('g.bars rect').count() >= 16, 'a fingerprint has bars');

@@ -57,7 +57,7 @@ test('every page loads below any path, without a request that fails', { skip: CH
     }
     assert.deepEqual(faults, []);
     assert.deepEqual([...asked].filter((url) => !url.startsWith(address) && !/^(data|blob):/.test(url)), []);
-    assert.ok([...asked].some((url) => url.endsWith('/tools.wasm')));
+    assert.ok([...asked].some((url) => url.endsWith('/figures.wasm')));
   } finally {
     await browser.close();
     server.kill();

@@ -1,24 +1,14 @@
-// Stories, exercises, questions and cards: content/ as the program shows it.
+// Exercises, questions and cards: content/ as the program shows it.
 
 #include "explorer/wasm/call.h"
 #include "posenc/error.h"
 #include "posenc/exercise.h"
 #include "posenc/question.h"
 #include "posenc/review.h"
-#include "posenc/story.h"
 #include "posenc/walkthrough.h"
 
 namespace posenc::page {
 namespace {
-
-Story asked_story(const Json& fields) {
-  StoryOptions options;
-  options.text = text(fields, "text");
-  if (fields.find("base") != nullptr) options.base = number(fields, "base", 0);
-  if (fields.find("width") != nullptr) options.width = integer(fields, "width", 0);
-  options.concatenated = flag(fields, "concatenated");
-  return tell_story(text(fields, "name"), options);
-}
 
 Exercise asked_exercise(const Json& fields) {
   const auto seed = static_cast<std::uint64_t>(integer(fields, "seed", 1));
@@ -30,23 +20,6 @@ Json strings(const std::vector<std::string>& words) {
   Json::Array list;
   for (const std::string& word : words) list.emplace_back(word);
   return list;
-}
-
-}  // namespace
-
-Answer story(const Question& question) {
-  if (text(question.fields, "name").empty()) {
-    Json::Array list;
-    for (const StoryCard& card : stories()) {
-      list.push_back(Json::Object{{"name", card.name}, {"title", card.title}, {"summary", card.summary}});
-    }
-    return {list, {}};
-  }
-  return {to_json(asked_story(question.fields)), {}};
-}
-
-Answer cell(const Question& question) {
-  return {to_json(expand_cell(asked_story(question.fields), text(question.fields, "cell"))), {}};
 }
 
 Answer make_exercise(const Question& question) {
@@ -67,8 +40,6 @@ Answer make_exercise(const Question& question) {
                        {"kinds", std::move(kinds)}},
           {}};
 }
-
-namespace {
 
 Answer graded(const Exercise& made, const std::string& typed) {
   const Grade found = grade(made, std::string_view(typed));
@@ -94,8 +65,6 @@ Json question_json(const posenc::Question& one) {
                       {"answer", one.answer},
                       {"hint", one.hint}};
 }
-
-}  // namespace
 
 Answer grade_answer(const Question& question) {
   return graded(asked_exercise(question.fields), text(question.fields, "typed"));
@@ -166,6 +135,17 @@ Answer review(const Question& question) {
   return {Json::Object{{"progress", to_json(progress)},
                        {"order", strings(in_order_of_need(progress, ids, integer(fields, "day", 0), true))}},
           {}};
+}
+
+}  // namespace
+
+std::span<const NamedCall> calls() {
+  static constexpr NamedCall kCalls[] = {
+      {"exercise", make_exercise},  {"grade", grade_answer}, {"questions", list_questions},
+      {"cards", list_cards},        {"review", review},      {"walkthroughs", list_walkthroughs},
+      {"grade-blank", grade_blank},
+  };
+  return kCalls;
 }
 
 }  // namespace posenc::page

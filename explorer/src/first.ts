@@ -1,0 +1,21 @@
+// Runs before the page's own code has arrived: which page the address names, the module of its first figure, its scripts.
+// All of them are then on their way at once, instead of one finding the next.
+
+import { type Begun, load, startWorker } from './loading';
+
+/// Made when the site is built: what each page begins with.
+declare const beginnings: { [page: string]: { module?: string; scripts: string[] } };
+
+const fields = new URLSearchParams(location.hash.slice(1));
+const page = fields.get('p') ?? new URLSearchParams(location.search).get('embed') ?? document.documentElement.dataset.page ?? 'start';
+const { module, scripts } = Object.hasOwn(beginnings, page) ? beginnings[page] : { scripts: [] };
+// the list of examples computes nothing
+if (module && window.posencBegun === undefined && (page !== 'stories' || fields.has('story'))) {
+  const compiled = load(module);
+  compiled.catch(() => undefined);  // who asks for it tries again
+  const begun: Begun = window.posencBegun = { name: module, compiled };
+  try {
+    begun.worker = startWorker();
+  } catch { /* workshop.ts finds out, too */ }
+}
+for (const href of scripts) document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href }));
