@@ -109,14 +109,16 @@ export function npyOf(shape: number[], values: Float32Array | Float64Array): Uin
   return bytes;
 }
 
-const plain = (value: number): string => (Math.abs(value) < 1000 ? String(value) : value.toLocaleString('en', { maximumFractionDigits: 6 }));
+// made once: a figure has hundreds of numbers, and toLocaleString() makes such a thing for each
+const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 6 });
+const plain = (value: number): string => (Math.abs(value) < 1000 ? String(value) : grouped.format(value));
 /// "1,000,000", "0.0123", "1.2e-7".
 export function shown(value: number, digits = 4): string {
   if (Number.isNaN(value)) return '–';
   if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
   const size = Math.abs(value);
   if (value === 0) return '0';
-  if (Number.isInteger(value) && size < 1e15) return value.toLocaleString('en').replace('-', '−');
+  if (Number.isInteger(value) && size < 1e15) return plain(value).replace('-', '−');
   const text = size >= 1e-4 && size < 1e7 ? plain(Number(value.toPrecision(digits))) : value.toPrecision(digits - 1);
   return text.replace('-', '−').replace('e−', 'e-').replace('e+', 'e');
 }

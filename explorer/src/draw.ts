@@ -1,7 +1,8 @@
 // A figure of the library as SVG, with heat maps on canvases below it.
 
 import type { Axis, Figure, Heat, Panel, Series } from './core';
-import { h, shown, svg } from './dom';
+import { h, shown } from './dom';
+import { Shape, shape } from './shape';
 
 const textWidth = 6.3, line = 16;
 const dashes = ['', '10 4', '3 3', '10 3 2 3', '', '6 4', '2 5', '12 3 3 3'];
@@ -10,7 +11,7 @@ const dashes = ['', '10 4', '3 3', '10 3 2 3', '', '6 4', '2 5', '12 3 3 3'];
 export const styleClass = (style: number): string => (style < 0 ? 'line-grey' : `line-${style % 8}`);
 
 export type Placed = { panel: Panel; left: number; top: number; width: number; height: number };
-export type Drawn = { root: SVGElement; canvases: HTMLCanvasElement[]; scales: HTMLCanvasElement[]; placed: Placed[]; width: number; height: number };
+export type Drawn = { root: SVGElement; shape: Shape; canvases: HTMLCanvasElement[]; scales: HTMLCanvasElement[]; placed: Placed[]; width: number; height: number };
 
 function fraction(axis: Axis, value: number): number {
   const at = axis.log
@@ -80,29 +81,29 @@ function pathOf(place: Placed, series: Series): string {
   return path;
 }
 
-function drawSeries(place: Placed, series: Series): SVGElement {
+function drawSeries(place: Placed, series: Series): Shape {
   const look = styleClass(series.style);
   if (series.drawing === 'bars') {
-    const group = svg('g', { class: `${look} bars` });
+    const group = shape('g', { class: `${look} bars` });
     const base = toY(place, Math.max(Math.min(0, place.panel.y.most), place.panel.y.least));
     const gap = series.x.length > 1 ? Math.abs(toX(place, series.x[1]) - toX(place, series.x[0])) : 12;
     const wide = Math.max(1, Math.min(28, gap * 0.7));
     series.y.forEach((value, i) => {
       const top = toY(place, value);
-      group.append(svg('rect', {
+      group.append(shape('rect', {
         x: (toX(place, series.x[i]) - wide / 2).toFixed(1), y: Math.min(top, base).toFixed(1), width: wide.toFixed(1),
         height: Math.max(0.5, Math.abs(top - base)).toFixed(1),
       }));
     });
     return group;
   }
-  const line = () => svg('path', { class: `${look} stroke`, d: pathOf(place, series), 'stroke-dasharray': dashes[Math.max(0, series.style) % 8] });
+  const line = () => shape('path', { class: `${look} stroke`, d: pathOf(place, series), 'stroke-dasharray': dashes[Math.max(0, series.style) % 8] });
   if (series.drawing === 'dots' || series.drawing === 'line-and-dots') {
     // lines of no length with round ends: one element for all of them
     let path = '';
     series.y.forEach((value, i) => { if (Number.isFinite(value)) path += `M${toX(place, series.x[i]).toFixed(1)} ${toY(place, value).toFixed(1)}h0`; });
-    const points = svg('path', { class: `${look} points`, d: path, 'stroke-linecap': 'round' });
-    return series.drawing === 'dots' ? points : svg('g', {}, line(), points);
+    const points = shape('path', { class: `${look} points`, d: path, 'stroke-linecap': 'round' });
+    return series.drawing === 'dots' ? points : shape('g', {}, line(), points);
   }
   return line();
 }
@@ -180,12 +181,12 @@ export function paintScale(canvas: HTMLCanvasElement, dark = isDark()): void {
   const least = Number(canvas.dataset.least), most = Number(canvas.dataset.most);
   paintCells(canvas, 1, scaleSteps + 1, { least, most }, dark, (row) => most - (row * (most - least)) / scaleSteps);
 }
-function drawScale(root: SVGElement, place: Placed): HTMLCanvasElement {
+function drawScale(root: Shape, place: Placed): HTMLCanvasElement {
   const { least, most } = place.panel.heat!, left = place.left + place.width + 10, height = Math.min(place.height, scaleHeight);
   const canvas = h('canvas', { class: 'heat scale', 'aria-hidden': 'true', 'data-least': least, 'data-most': most });
   Object.assign(canvas.style, { left: `${left}px`, top: `${place.top}px`, width: `${scaleWidth}px`, height: `${height}px` });
   paintScale(canvas);
-  const mark = (value: number, y: number) => root.append(svg('text', { class: 'tick', x: left + scaleWidth + 4, y }, shown(value, 3)));
+  const mark = (value: number, y: number) => root.append(shape('text', { class: 'tick', x: left + scaleWidth + 4, y }, shown(value, 3)));
   mark(most, place.top + 9);
   if (least < 0 && most > 0 && height > 44) mark(0, place.top + (height * most) / (most - least) + 4);
   mark(least, place.top + height);
@@ -217,68 +218,67 @@ function legendOf(panel: Panel): { name: string; style: number }[] {
   return [...named].map(([name, style]) => ({ name, style }));
 }
 
-function drawPanel(root: SVGElement, place: Placed, legendTop: number, outer: { left: number; width: number }): void {
+function drawPanel(root: Shape, place: Placed, legendTop: number, outer: { left: number; width: number }, clip: string): void {
   const { panel } = place, { left, top, width, height } = place;
-  const clip = `clip-${Math.random().toString(36).slice(2)}`;
-  root.append(svg('clipPath', { id: clip }, svg('rect', { x: left, y: top - 2, width, height: height + 4 })));
+  root.append(shape('clipPath', { id: clip }, shape('rect', { x: left, y: top - 2, width, height: height + 4 })));
   const isBare = panel.equal && !panel.x.shown && !panel.y.shown;  // hands of clocks have their own circles
-  if (!panel.heat) root.append(svg('rect', { class: isBare ? 'plot bare' : 'plot', x: left, y: top, width, height }));
+  if (!panel.heat) root.append(shape('rect', { class: isBare ? 'plot bare' : 'plot', x: left, y: top, width, height }));
   for (const band of panel.bands) {
     const a = toX(place, band.from), b = toX(place, band.to);
-    root.append(svg('rect', { class: 'band', x: Math.min(a, b), y: top, width: Math.abs(b - a), height }));
-    if (band.text) root.append(svg('text', { class: 'small', x: Math.min(a, b) + 5, y: top + 13 }, band.text));
+    root.append(shape('rect', { class: 'band', x: Math.min(a, b), y: top, width: Math.abs(b - a), height }));
+    if (band.text) root.append(shape('text', { class: 'small', x: Math.min(a, b) + 5, y: top + 13 }, band.text));
   }
   const down = ticksOf(panel.y, height, true), across = ticksOf(panel.x, width, false);
   if (panel.y.shown) {
     for (const tick of down) {
       const y = toY(place, tick.at);
       if (y < top - 1 || y > top + height + 1) continue;
-      if (!panel.heat) root.append(svg('line', { class: 'grid', x1: left, x2: left + width, y1: y, y2: y }));
-      root.append(svg('text', { class: 'tick', x: left - 6, y: y + 4, 'text-anchor': 'end' }, tick.text));
+      if (!panel.heat) root.append(shape('line', { class: 'grid', x1: left, x2: left + width, y1: y, y2: y }));
+      root.append(shape('text', { class: 'tick', x: left - 6, y: y + 4, 'text-anchor': 'end' }, tick.text));
     }
     const middle = top + height / 2;
-    root.append(svg('text', { class: 'label', x: outer.left + 11, y: middle, 'text-anchor': 'middle',
+    root.append(shape('text', { class: 'label', x: outer.left + 11, y: middle, 'text-anchor': 'middle',
       transform: `rotate(-90 ${outer.left + 11} ${middle})` }, panel.y.label));
   }
   if (panel.x.shown) {
     for (const tick of across) {
       const x = toX(place, tick.at);
       if (x < left - 1 || x > left + width + 1) continue;
-      root.append(svg('text', { class: 'tick', x, y: top + height + 16, 'text-anchor': 'middle' }, tick.text));
+      root.append(shape('text', { class: 'tick', x, y: top + height + 16, 'text-anchor': 'middle' }, tick.text));
     }
-    root.append(svg('text', { class: 'label', x: left + width / 2, y: top + height + 33, 'text-anchor': 'middle' }, panel.x.label));
+    root.append(shape('text', { class: 'label', x: left + width / 2, y: top + height + 33, 'text-anchor': 'middle' }, panel.x.label));
   }
-  const inside = svg('g', { 'clip-path': `url(#${clip})` });
+  const inside = shape('g', { 'clip-path': `url(#${clip})` });
   for (const one of panel.envelopes) {
-    inside.append(svg('path', { class: `${styleClass(one.style)} shade`, d: envelopePath(place, one.x, one.low, one.high) }));
+    inside.append(shape('path', { class: `${styleClass(one.style)} shade`, d: envelopePath(place, one.x, one.low, one.high) }));
   }
   for (const one of panel.series) inside.append(drawSeries(place, one));
   const taken: number[] = [];
   for (const rule of [...panel.rules].sort((a, b) => toY(place, a.at) - toY(place, b.at))) {
     const at = rule.vertical ? toX(place, rule.at) : toY(place, rule.at);
-    inside.append(svg('line', rule.vertical ? { class: 'rule', x1: at, x2: at, y1: top, y2: top + height }
+    inside.append(shape('line', rule.vertical ? { class: 'rule', x1: at, x2: at, y1: top, y2: top + height }
                                             : { class: 'rule', x1: left, x2: left + width, y1: at, y2: at }));
     if (rule.text && rule.vertical) {
-      inside.append(svg('text', { class: 'small', x: at + 4, y: top + 13 }, rule.text));
+      inside.append(shape('text', { class: 'small', x: at + 4, y: top + 13 }, rule.text));
     } else if (rule.text) {
       // above its line, or below it where there is no room or another label
       const above = at - 4, y = at - top < 14 || taken.some((one) => Math.abs(one - above) < 12) ? at + 12 : above;
       taken.push(y);
-      inside.append(svg('text', { class: 'small', x: left + 4, y }, rule.text));
+      inside.append(shape('text', { class: 'small', x: left + 4, y }, rule.text));
     }
   }
   for (const frame of panel.frames) {
     const a = toX(place, frame.left), b = toX(place, frame.right), c = toY(place, frame.high), d = toY(place, frame.low);
-    inside.append(svg('rect', { class: 'frame', x: Math.min(a, b), y: Math.min(c, d), width: Math.abs(b - a), height: Math.abs(d - c) }));
+    inside.append(shape('rect', { class: 'frame', x: Math.min(a, b), y: Math.min(c, d), width: Math.abs(b - a), height: Math.abs(d - c) }));
   }
   root.append(inside);
   for (const words of panel.words) {
     // one below the other where there is no room for both
     const lines = outer.width < 560 ? words.text.split(' · ') : [words.text];
-    lines.forEach((one, index) => root.append(svg('text', { class: 'small', x: toX(place, words.x), y: toY(place, words.y) + 4 + 11 * index, 'text-anchor': 'middle' }, one)));
+    lines.forEach((one, index) => root.append(shape('text', { class: 'small', x: toX(place, words.x), y: toY(place, words.y) + 4 + 11 * index, 'text-anchor': 'middle' }, one)));
   }
   const titles = titleLines(panel.title, outer.width);
-  titles.forEach((words, index) => root.append(svg('text', { class: 'panel-title', x: outer.left, y: legendTop - 6 - (titles.length - 1 - index) * line }, words)));
+  titles.forEach((words, index) => root.append(shape('text', { class: 'panel-title', x: outer.left, y: legendTop - 6 - (titles.length - 1 - index) * line }, words)));
   let x = outer.left, y = legendTop + 10;
   for (const { name, style } of legendOf(panel)) {
     const wide = 42 + name.length * (textWidth + 0.4);
@@ -286,8 +286,8 @@ function drawPanel(root: SVGElement, place: Placed, legendTop: number, outer: { 
       x = outer.left;
       y += line;
     }
-    root.append(svg('path', { class: `${styleClass(style)} stroke`, d: `M${x} ${y - 4}h22`, 'stroke-dasharray': dashes[Math.max(0, style) % 8] }));
-    root.append(svg('text', { class: 'legend', x: x + 27, y }, name));
+    root.append(shape('path', { class: `${styleClass(style)} stroke`, d: `M${x} ${y - 4}h22`, 'stroke-dasharray': dashes[Math.max(0, style) % 8] }));
+    root.append(shape('text', { class: 'legend', x: x + 27, y }, name));
     x += wide;
   }
 }
@@ -318,15 +318,16 @@ function legendRows(panel: Panel, width: number): number {
   return rows;
 }
 
-/// Draws into `width` pixels; beside each other where there is room, else one below the other.
-export function drawFigure(figure: Figure, width: number): Drawn {
+/// Draws into `width` pixels; beside each other where there is room, else one below the other. `name` is the drawing's own in
+/// the document; an earlier drawing becomes this one, so that only what differs is laid out again.
+export function drawFigure(figure: Figure, width: number, name: string, before?: Shape): Drawn {
   const narrow = width < 560;
   const rows = figure.rows.flatMap((row) => narrow ? row.panels.map((panel) => ({ panels: [panel], height: row.height })) : [row]);
   const whole = figure.rows.reduce((sum, row) => sum + row.height, 0);
   // panels that are one below the other need their own height each
   const bodyHeight = narrow ? Math.max(300, Math.min(figure.height * 0.95, 200 * rows.length)) : Math.min(figure.height * 0.8, Math.max(300, width * 0.55));
   const placed: Placed[] = [], canvases: HTMLCanvasElement[] = [], scales: HTMLCanvasElement[] = [];
-  const root = svg('svg', { class: 'drawing', role: 'img' });
+  const root = shape('svg', { class: 'drawing', role: 'img', 'aria-label': [figure.title, figure.subtitle].filter(Boolean).join('. ') });
   let y = 4;
   for (const row of rows) {
     const shares = row.panels.reduce((sum, panel) => sum + panel.width, 0), gap = 22;
@@ -336,7 +337,7 @@ export function drawFigure(figure: Figure, width: number): Drawn {
     const head = Math.max(...heads);
     for (const panel of row.panels) {
       const outer = { left: x, width: (free * panel.width) / shares };
-      const longest = [60, 120, 200, 400].flatMap((room) => ticksOf(panel.y, room, true)).map((tick) => tick.text.length);
+      const longest = panel.y.shown ? [60, 120, 200, 400].flatMap((room) => ticksOf(panel.y, room, true)).map((tick) => tick.text.length) : [];
       const labels = panel.y.shown ? Math.max(...longest, 1) * (textWidth + 0.7) : 0;
       const left = x + (panel.y.shown ? labels + (panel.y.label ? 29 : 10) : 2);
       // the binary counter has no label, and no scale
@@ -350,7 +351,7 @@ export function drawFigure(figure: Figure, width: number): Drawn {
       }
       const place = { panel, left, top: y + head + 4, width: inner, height };
       placed.push(place);
-      drawPanel(root, place, y + titleHeight(panel, outer.width), outer);
+      drawPanel(root, place, y + titleHeight(panel, outer.width), outer, `clip-${name}-${placed.length}`);
       if (hasScale) scales.push(drawScale(root, place));
       lowest = Math.max(lowest, place.top + height + (panel.x.shown ? 40 : 10));
       x += outer.width + gap;
@@ -372,8 +373,7 @@ export function drawFigure(figure: Figure, width: number): Drawn {
     paintHeat(canvas, place);
     canvases.push(canvas);
   }
-  root.setAttribute('viewBox', `0 0 ${width} ${Math.ceil(y)}`);
-  root.setAttribute('width', String(width));
-  root.setAttribute('height', String(Math.ceil(y)));
-  return { root, canvases, scales, placed, width, height: Math.ceil(y) };
+  Object.assign(root.attributes, { viewBox: `0 0 ${width} ${Math.ceil(y)}`, width, height: Math.ceil(y) });
+  root.append(shape('g', { class: 'cursors' }));
+  return { root: root.show(before), shape: root, canvases, scales, placed, width, height: Math.ceil(y) };
 }

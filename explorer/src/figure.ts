@@ -25,7 +25,24 @@ const paperWidth = 660;
 const sketch = { points: 480, cells_across: 96, cells_down: 128, sketch: true };
 const frameTime = 8, restTime = 150;
 
+let count = 0;
+
+// Milliseconds between frames while something moves. Where the machine does not keep up, the figure that is seen best follows
+// alone, and the others follow at rest.
+const lateFrame = 20;
+let frames = 0, lastFrame = 0;
+const isLate = (): boolean => frames > lateFrame;
+function countFrame(now: number): void {
+  const since = now - lastFrame;
+  if (since > 0 && since < 250) frames = 0.6 * frames + 0.4 * since;
+  if (since > 0) lastFrame = now;
+}
+const leader = (): PeFigure | undefined => [...document.querySelectorAll<PeFigure>('pe-figure')].reduce<PeFigure | undefined>((best, one) => (one.seenHeight > (best?.seenHeight ?? 0) ? one : best), undefined);
+
 export class PeFigure extends HTMLElement {
+  private number = String(++count);
+  /// pixels of it that are on the screen
+  seenHeight = 0;
   private config!: FigureConfig;
   private made?: Figure;
   private drawn?: Drawn;
@@ -88,7 +105,10 @@ export class PeFigure extends HTMLElement {
     this.stop = view.onChange(() => this.request());
     this.resize = new ResizeObserver(() => { this.wide = 0; if (!this.isOnPaper) this.draw(); });
     this.resize.observe(this);
-    this.seen = new IntersectionObserver((changes) => { this.isSeen = changes.at(-1)!.isIntersecting; });
+    this.seen = new IntersectionObserver((changes) => {
+      this.isSeen = changes.at(-1)!.isIntersecting;
+      this.seenHeight = changes.at(-1)!.intersectionRect.height;
+    }, { threshold: [0, 0.25, 0.5, 0.75, 1] });
     this.seen.observe(this);
     addEventListener('posenc-theme', this.repaint);
     addEventListener('beforeprint', this.toPaper);
@@ -109,7 +129,8 @@ export class PeFigure extends HTMLElement {
   request(): void {
     if (this.frame) return;
     this.dataset.waiting = 'yes';
-    this.frame = requestAnimationFrame(() => {
+    this.frame = requestAnimationFrame((now) => {
+      countFrame(now);
       this.frame = 0;
       this.ready = this.update();
     });
@@ -155,8 +176,9 @@ export class PeFigure extends HTMLElement {
     if (this.config.made) {
       this.take(this.config.made(), mine);
     } else {
-      if (view.isMoving(restTime) && this.made && (this.cost > frameTime || !this.isSeen)) {
-        if (this.isSeen) this.take(await figure({ ...request, ...sketch }, { owner: this }), mine);
+      const follows = this.isSeen && (!isLate() || leader() === this);
+      if (view.isMoving(restTime) && this.made && (this.cost > frameTime || !follows)) {
+        if (follows) this.take(await figure({ ...request, ...sketch }, { owner: this }), mine);
         while (view.isMoving(restTime)) await new Promise((resolve) => setTimeout(resolve, 30));
         if (mine !== this.turn) return;
       }
@@ -183,11 +205,16 @@ export class PeFigure extends HTMLElement {
     this.wide ||= Math.floor(this.surface.clientWidth);  // asking for it again makes the browser lay out the page again
     const width = Math.min(most, this.wide);
     if (!this.made || width < 50) return;
-    this.drawn = drawFigure(this.made, width);
-    const { root, canvases, scales, height } = this.drawn;
-    root.setAttribute('aria-label', [this.made.title, this.made.subtitle].filter(Boolean).join('. '));
-    this.surface.replaceChildren(...canvases, ...scales, root, this.overlay);
-    this.surface.style.height = `${height}px`;
+    const before = this.drawn, isThere = before?.root.isConnected;
+    const { root, canvases, scales, height } = this.drawn = drawFigure(this.made, width, this.number, isThere ? before!.shape : undefined);
+    // what follows what was drawn takes its place
+    if (isThere && before!.canvases.length === canvases.length && before!.scales.length === scales.length) {
+      [...before!.canvases, ...before!.scales].forEach((one, i) => one.replaceWith([...canvases, ...scales][i]));
+      for (const one of this.surface.querySelectorAll('.hatch')) one.remove();
+    } else {
+      this.surface.replaceChildren(...canvases, ...scales, root, this.overlay);
+    }
+    if (before?.height !== height || !this.surface.style.height) this.surface.style.height = `${height}px`;
     this.surface.classList.toggle('tall', height > 700);  // smaller on paper, so that it fits below a text
     this.drawCursor();
   }
@@ -196,18 +223,18 @@ export class PeFigure extends HTMLElement {
     const { cursor } = this.config;
     this.drawOverlay();
     if (!cursor || cursor.isUnseen || !this.drawn) return;
-    this.drawn.root.querySelectorAll('.cursor').forEach((line) => line.remove());
-    const value = view.get(cursor.param);
+    const value = view.get(cursor.param), lines: SVGElement[] = [];
     for (const place of this.drawn.placed) {
       const axis = cursor.axis === 'x' ? place.panel.x : place.panel.y;
       if (!place.panel.series.length && !place.panel.heat) continue;
       if (value < Math.min(axis.least, axis.most) || value > Math.max(axis.least, axis.most)) continue;
-      const at = cursor.axis === 'x' ? toX(place, value) : toY(place, value);
+      const at = (cursor.axis === 'x' ? toX(place, value) : toY(place, value)).toFixed(1);
       const ends = cursor.axis === 'x' ? { x1: at, x2: at, y1: place.top, y2: place.top + place.height }
                                        : { x1: place.left, x2: place.left + place.width, y1: at, y2: at };
-      if (place.panel.heat) this.drawn.root.append(svg('line', { class: 'cursor halo', ...ends }));
-      this.drawn.root.append(svg('line', { class: 'cursor', ...ends }));
+      if (place.panel.heat) lines.push(svg('line', { class: 'cursor halo', ...ends }));
+      lines.push(svg('line', { class: 'cursor', ...ends }));
     }
+    this.drawn.root.querySelector('.cursors')!.replaceChildren(...lines);
   }
 
   // The numbers at the cursor, and those under a pointer that is over the figure.

@@ -83,12 +83,10 @@ export function chipsAt(placed: Placed[], value: number): HTMLElement[] {
       const y = one.y[nearest(one.x, value)], at = toY(place, y);
       if (!Number.isFinite(at) || at < place.top - 1 || at > place.top + place.height + 1) return [];
       const dot = h('span', { class: `at-cursor ${styleClass(one.style)}`, 'aria-hidden': 'true' });
-      dot.style.left = `${x}px`;
-      dot.style.top = `${at}px`;
+      dot.style.translate = `${x.toFixed(1)}px ${at.toFixed(1)}px`;  // moves without a new layout
       if (lines.length > 2) return [dot];
       const chip = h('span', { class: `chip${x > place.left + place.width - 70 ? ' before' : ''}`, 'aria-hidden': 'true' }, shown(y, 4));
-      chip.style.left = `${x}px`;
-      chip.style.top = `${Math.max(place.top + 8, Math.min(place.top + place.height - 8, at))}px`;
+      chip.style.translate = `${x.toFixed(1)}px ${Math.max(place.top + 8, Math.min(place.top + place.height - 8, at)).toFixed(1)}px`;
       return [dot, chip];
     });
   });
