@@ -59,6 +59,9 @@ function ticksOf(axis: Axis, room: number, vertical: boolean): { at: number; tex
   return ticks.filter((_, index) => index % keep === 0);
 }
 
+// As toFixed(1), several times as fast: a path has thousands of them.
+const tenth = (value: number): number => Math.round(value * 10) / 10;
+
 function pathOf(place: Placed, series: Series): string {
   let path = '', pen = false, lastX = 0, lastY = 0;
   for (let i = 0; i < series.x.length; ++i) {
@@ -72,7 +75,7 @@ function pathOf(place: Placed, series: Series): string {
     if (pen && Math.abs(atX - lastX) < 0.7 && Math.abs(atY - lastY) < 0.7 && i + 1 < series.x.length) continue;
     lastX = atX;
     lastY = atY;
-    const px = atX.toFixed(1), py = atY.toFixed(1);
+    const px = tenth(atX), py = tenth(atY);
     if (!pen) path += `M${px} ${py}`;
     else if (series.drawing === 'steps') path += `H${px}V${py}`;
     else path += `L${px} ${py}`;
@@ -101,7 +104,7 @@ function drawSeries(place: Placed, series: Series): Shape {
   if (series.drawing === 'dots' || series.drawing === 'line-and-dots') {
     // lines of no length with round ends: one element for all of them
     let path = '';
-    series.y.forEach((value, i) => { if (Number.isFinite(value)) path += `M${toX(place, series.x[i]).toFixed(1)} ${toY(place, value).toFixed(1)}h0`; });
+    series.y.forEach((value, i) => { if (Number.isFinite(value)) path += `M${tenth(toX(place, series.x[i]))} ${tenth(toY(place, value))}h0`; });
     const points = shape('path', { class: `${look} points`, d: path, 'stroke-linecap': 'round' });
     return series.drawing === 'dots' ? points : shape('g', {}, line(), points);
   }
@@ -110,8 +113,8 @@ function drawSeries(place: Placed, series: Series): Shape {
 
 function envelopePath(place: Placed, x: Float64Array, low: Float64Array, high: Float64Array): string {
   let path = '';
-  for (let i = 0; i < x.length; ++i) path += `${i ? 'L' : 'M'}${toX(place, x[i]).toFixed(1)} ${toY(place, high[i]).toFixed(1)}`;
-  for (let i = x.length - 1; i >= 0; --i) path += `L${toX(place, x[i]).toFixed(1)} ${toY(place, low[i]).toFixed(1)}`;
+  for (let i = 0; i < x.length; ++i) path += `${i ? 'L' : 'M'}${tenth(toX(place, x[i]))} ${tenth(toY(place, high[i]))}`;
+  for (let i = x.length - 1; i >= 0; --i) path += `L${tenth(toX(place, x[i]))} ${tenth(toY(place, low[i]))}`;
   return path + 'Z';
 }
 

@@ -22,7 +22,7 @@ export type FigureConfig = {
 // Between the margins of A4 and Letter, in pixels of CSS.
 const paperWidth = 660;
 // While something is dragged: as many points and cells as a frame has time for. At rest a figure is exact.
-const sketch = { points: 480, cells_across: 96, cells_down: 128, sketch: true };
+const sketch = { points: 480, cells_across: 96, cells_down: 128, sketch: true }, roughSketch = { ...sketch, points: 160, cells_across: 64, cells_down: 64 };
 const frameTime = 8, restTime = 150;
 
 let count = 0;
@@ -178,7 +178,7 @@ export class PeFigure extends HTMLElement {
     } else {
       const follows = this.isSeen && (!isLate() || leader() === this);
       if (view.isMoving(restTime) && this.made && (this.cost > frameTime || !follows)) {
-        if (follows) this.take(await figure({ ...request, ...sketch }, { owner: this }), mine);
+        if (follows) this.take(await figure({ ...request, ...(isLate() ? roughSketch : sketch) }, { owner: this }), mine);
         while (view.isMoving(restTime)) await new Promise((resolve) => setTimeout(resolve, 30));
         if (mine !== this.turn) return;
       }

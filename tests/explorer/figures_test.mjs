@@ -144,6 +144,33 @@ test('while a slider moves a heavy figure is coarse; at rest it is exact', async
   assert.equal(await count(), exact);
 });
 
+test('a drawing that was changed step by step is the one that is drawn at once', async () => {
+  const drawings = (one) => one.evaluate(() => [...document.querySelectorAll('pe-figure svg.drawing')].map((drawing) => drawing.outerHTML.replaceAll(/clip-\d+-/g, 'clip-')));
+  for (const [id, changes, view] of [
+    ['waves', [['Positions shown', '4096'], ['Base', '500'], ['Width d', '8'], ['Positions shown', '64'], ['Width d', '32'], ['Position m', '9']], 'm=9&len=64&base=500&d=32'],
+    ['decay', [['Distances', '4000'], ['Heads (ALiBi)', '2'], ['Heads (ALiBi)', '12'], ['Distances', '100']], 'reach=100&heads=12'],
+    ['context', [['Times longer', '2'], ['Rotary dimensions', '64'], ['Times longer', '16']], 'x=16&dims=64'],
+    ['phasors', [['Width d', '8'], ['Shift k', '0'], ['Width d', '24'], ['Shift k', '5']], 'dp=24&k=5']]) {
+    await go(page, `#v=1&p=${id}`);
+    await page.evaluate(() => { document.querySelector('pe-figure svg.drawing').dataset.first = 'yes'; });
+    for (const [name, value] of changes) {
+      await page.getByRole('textbox', { name, exact: true }).fill(value);
+      await page.keyboard.press('Enter');
+      await settled(page);
+    }
+    assert.equal(await page.evaluate(() => document.querySelector('pe-figure svg.drawing').dataset.first), 'yes', `${id} draws everything anew`);
+    await page.evaluate(() => { delete document.querySelector('pe-figure svg.drawing').dataset.first; });
+    const fresh = await open(context, `${places.program}#v=1&p=${id}&${view}`);
+    await fresh.waitForSelector(`#page-${id}[data-ready=yes]`);
+    await settled(fresh);
+    const [mine, theirs] = [await drawings(page), await drawings(fresh)];
+    assert.equal(mine.length, theirs.length, id);
+    mine.forEach((one, i) => assert.equal(one.split('<').sort().join('<'), theirs[i].split('<').sort().join('<'), `${id}, figure ${i + 1}`));
+    await fresh.close();
+    await page.bringToFront();
+  }
+});
+
 test('a long computation that is superseded is given up', async () => {
   await go(page, '#v=1&p=exact&dims=512');
   await settled(page);
