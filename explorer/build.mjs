@@ -30,8 +30,21 @@ const { stories, ...index } = readIndex(join(source, '../content'), join(source,
 writeFileSync(documents, `export const guides = ${JSON.stringify(readGuides(join(source, '../docs')))};\nexport const index = ${JSON.stringify(index)};\n`);
 const storyList = join(out, 'stories.js');
 writeFileSync(storyList, `export const stories = ${JSON.stringify(stories)};\n`);
+// The questions of the path, with their numbers: the module that asks them in the page asks them here.
+const invented = join(out, 'invented.js'), practice = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(join(out, 'practice.wasm')))).exports;
+practice.__wasm_call_ctors();
+const asked = new TextEncoder().encode('{"call":"questions"}'), at = practice.pe_alloc(asked.length);
+new Uint8Array(practice.memory.buffer, at, asked.length).set(asked);
+practice.pe_call(at, asked.length, 0, 0);
+const allQuestions = JSON.parse(new TextDecoder().decode(new Uint8Array(practice.memory.buffer, practice.pe_text(), practice.pe_text_size())));
+const named = [...readFileSync(join(source, 'src/pages/invent_steps.ts'), 'utf8').matchAll(/'([a-z]+(?:-[a-z]+)+)'/g)].map(([, id]) => id);
+writeFileSync(invented, `export const questions = ${JSON.stringify(named.map((id) => {
+  const one = allQuestions.find((known) => known.id === id);
+  if (!one) throw new Error(`the path asks '${id}', which is no question of content/`);
+  return { id, prompt: one.prompt, choices: one.choices, answer: one.answer };
+}))};\n`);
 const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning', external: ['./math.woff2'],
-  alias: { 'posenc-documents': documents, 'posenc-stories': storyList, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
+  alias: { 'posenc-documents': documents, 'posenc-stories': storyList, 'posenc-invented': invented, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
 const { metafile } = esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]', metafile: true });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/style.css')], outdir: site });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/worker.ts')], outdir: site, format: 'iife' });

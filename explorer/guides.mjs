@@ -124,7 +124,7 @@ export function readIndex(content, source) {
   const json = (...path) => JSON.parse(readFileSync(join(content, ...path), 'utf8'));
   const schemes = Object.entries(json('scheme_pages.json')).map(([name, page]) => ({ name, text: [page.idea, ...page.pitfalls, ...page.papers.map((paper) => `${paper.authors} ${paper.year} ${paper.title}`)].join(' ') }));
   const stories = readdirSync(join(content, 'stories')).sort().map((name) => ({ name: name.replace(/\.json$/, ''), ...json('stories', name) }))
-    .map(({ name, title, summary }) => ({ name, title, text: summary }));
+    .map(({ name, title, summary, python, figure }) => ({ name, title, text: summary, python: python.join('\n'), figure }));
   const guesses = json('guesses.json'), pages = Object.fromEntries(Object.entries(pageFiles(source)).map(([id, file]) => [id, textOfPage(file, guesses[id])]));
   return { schemes, stories, pages };
 }

@@ -5,9 +5,9 @@ declare module 'posenc-documents' {
   export const guides: Guide[];
   export const index: { schemes: { name: string; text: string }[]; pages: { [id: string]: string } };
 }
-// The worked examples: content/stories.
+// The worked examples: content/stories. `python` is the calculation in numpy, `figure` the words after posenc that draw it.
 declare module 'posenc-stories' {
-  export const stories: { name: string; title: string; text: string }[];
+  export const stories: { name: string; title: string; text: string; python: string; figure?: string }[];
 }
 // Made by formulas.mjs from formulas.json: MathML, one module for each page.
 declare module 'posenc-formulas/*' {
@@ -20,4 +20,8 @@ declare module 'posenc-guesses/*' {
 declare module 'posenc-scheme-pages' {
   export type SchemePage = { idea: string; papers: { authors: string; year: number; title: string; url: string }[]; pitfalls: string[]; type: string };
   export const schemePages: { [name: string]: SchemePage };
+}
+// The questions of content/questions that the path asks, with their numbers computed.
+declare module 'posenc-invented' {
+  export const questions: { id: string; prompt: string; choices: { text: string; right?: boolean; because: string }[]; answer: string }[];
 }

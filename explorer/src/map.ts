@@ -4,6 +4,7 @@ import type { Page } from './lesson';
 
 export const loaders: { [id: string]: () => Promise<{ page: Page }> } = {
   start: () => import('./pages/start'),
+  invent: () => import('./pages/invent'),
   order: () => import('./pages/order'),
   waves: () => import('./pages/waves'),
   phasors: () => import('./pages/phasors'),

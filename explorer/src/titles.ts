@@ -6,6 +6,7 @@ export type Title = { id: string; title: string; short: string; goal: string; is
 
 export const titles: Title[] = [
   { id: 'start', short: 'Start', title: 'Start', goal: '', first: 'core' },
+  { id: 'invent', short: 'Invent it', title: 'You could have invented it', goal: 'Eight ideas, from counting to RoPE, each asked for by the one before.', first: 'core' },
   { id: 'order', short: 'Order', title: 'Without position, attention cannot tell order', goal: 'Shuffle a sentence and watch the scores.', first: 'core' },
   { id: 'waves', short: 'Waves', title: 'Waves and fingerprints', goal: 'Zoom from 16 to a million positions.', first: 'core' },
   { id: 'phasors', short: 'Phasors', title: 'A shift is a rotation', goal: 'Pairs as clock hands, and the matrix between them.', first: 'core' },

@@ -410,6 +410,44 @@ const interactions = {
     await press(page.locator('.small-clocks button').nth(5), 'Enter');
     await until(/Pair 5 rotates/, '.reading');
   },
+  async invent() {
+    const steps = page.locator('.path a'), next = page.locator('.presets .primary');
+    await page.evaluate(() => localStorage.removeItem('posenc-invented'));
+    await go(page, '#v=1&p=order');
+    await go(page, '#v=1&p=invent');
+    assert.equal(await steps.count(), 8);
+    const seen = [];
+    for (let at = 1; at <= 8; ++at) {
+      await page.waitForFunction((number) => document.querySelector('.path [aria-current=step]')?.parentElement === document.querySelectorAll('.path li')[number - 1], at);
+      await settled(page);
+      // an idea, a figure that the program prints, what fails, what that asks for, and three questions
+      seen.push((await sameAsTheProgram(figure())).command.split(' ')[2]);
+      assert.match(await textOf('.fails'), at < 8 ? /^Where it fails\. / : /^What is left\. /);
+      assert.ok((await textOf('.wanted')).length > 20);
+      const asked = await page.locator('.asked').all();
+      assert.equal(asked.length, 3);
+      for (const one of asked) {
+        await press(one.locator('button').first(), 'Enter');
+        assert.ok((await one.locator('.verdict').innerText()).length > 12, `step ${at}`);
+        for (const button of await one.locator('button').all()) await button.click();
+        const right = await one.locator('button').count() > 1;
+        if (right) assert.equal(await one.locator('[aria-pressed=true]').count(), 1);
+      }
+      if (at < 8) await press(next, 'Enter');
+      if (at < 8) await page.waitForFunction(() => document.activeElement.tagName === 'H2');
+    }
+    assert.deepEqual(seen, ['waves', 'waves', 'fingerprint', 'waves', 'phasors', 'phasors', 'bias', 'scaling']);
+    // who comes back goes on where they were; a link decides for itself
+    assert.deepEqual(await page.evaluate(() => localStorage.getItem('posenc-invented')), '1,2,3,4,5,6,7');
+    await go(page, '#v=1&p=order');
+    await go(page, '#v=1&p=invent');
+    assert.match(await textOf('main h2'), /^8\./);
+    await go(page, '#v=1&p=invent&step=2&words=256&m=5');
+    assert.match(await textOf('main h2'), /^2\./);
+    assert.deepEqual(await figure().locator('.chip').allInnerTexts().then((all) => [...new Set(all)]), ['0.01961']);
+    await press(next, 'Enter');
+    await page.waitForFunction(() => /^3/.test(document.querySelector('main h2').textContent));
+  },
   async images() {
     // the prompt: the positions that the program prints, in the figure and on the patches
     const { command } = await sameAsTheProgram(figure());
@@ -454,6 +492,13 @@ const interactions = {
       assert.equal(await page.locator('pe-story .refused').allInnerTexts().then(String), '', name);
       const want = JSON.parse(posenc(`posenc explain ${name} --json`)).steps.flatMap((step) => step.blocks).filter((block) => block.kind === 'matrix');
       assert.deepEqual((await matrices(name)).map((one) => one.values), want.map((one) => one.values), name);
+      // behind its line: the same in numpy, and the figure of its command
+      const { python, figure: words } = JSON.parse(readFileSync(new URL(`../../content/stories/${name}.json`, import.meta.url), 'utf8'));
+      assert.equal(await page.locator('.story-code pre').isVisible(), false);
+      await press(page.locator('.story-code summary'), 'Enter');
+      assert.equal(await page.locator('.story-code pre').innerText(), python.join('\n'), name);
+      assert.equal(await page.locator('.story-code pe-figure').count(), words ? 1 : 0, name);
+      if (words) assert.equal((await sameAsTheProgram(figure())).command, `posenc ${words}`);
     }
     await go(page, '#v=1&p=stories&story=nobody');
     await until(/no worked example “nobody”/, '#page-stories');
@@ -499,7 +544,7 @@ for (const id of pages.filter((one) => !elsewhere.includes(one))) {
 const views = {
   start: 'm=11', order: 'text=cat+sees+dog', waves: 'd=32&base=500&len=300&m=40&lay=sin-cos', phasors: 's=rope&dp=8&m=9&k=2&pairs=together', distance: 's=rope&d=16&from=1000&num=hf-f32&type=f32',
   frank: 'seats=Alex+Emma+Daniel+Frank&rows=shift&join=concatenated&d=4&base=500', schemes: 'sort=family&off=map,decay', decay: 'sin=1&reach=64&bias=sandwich&axes=both&head=2', context: 'model=Phi-3.5+mini&dims=96&trained=4096&x=32&method=linear&i=20', exact: 'far=5000&m=12', check: '',
-  rope: 'm=40&n=9&i=1&dp=8', images: 'm=20&r=6&c=8&f=2&way=mixed&dir=60&col=3', stories: 'story=cat-sat', practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
+  rope: 'm=40&n=9&i=1&dp=8', invent: 'step=4&m=9&words=64', images: 'm=20&r=6&c=8&f=2&way=mixed&dir=60&col=3', stories: 'story=cat-sat', practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
 };
 
 test('a copied link restores the view of every page', async () => {

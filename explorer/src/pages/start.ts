@@ -28,7 +28,7 @@ export const page: Page = {
       h('p', { class: 'lead' }, 'A Transformer compares every word with every word, and forgets where they are. Try it:'),
       hero(),
       h('p', { class: 'lead' }, 'How a Transformer knows word order: see it, drag it, check it. Each number on these pages is computed now, in your browser, by the same C++ library that the ', h('code', {}, 'posenc'), ' program uses. Nothing is sent anywhere.'),
-      h('p', { class: 'presets' }, h('a', { class: 'button primary', href: linkTo('order') }, 'Start the path'), h('a', { class: 'button', href: `${linkTo('order')}&text=dog+bites+man&tour=1` }, 'Take the tour (3 minutes)'), h('a', { class: 'button', href: '#my-model', onclick: (event: Event) => {
+      h('p', { class: 'presets' }, h('a', { class: 'button primary', href: linkTo('order') }, 'Start the path'), h('a', { class: 'button', href: linkTo('invent') }, 'Invent it yourself'), h('a', { class: 'button', href: `${linkTo('order')}&text=dog+bites+man&tour=1` }, 'Take the tour (3 minutes)'), h('a', { class: 'button', href: '#my-model', onclick: (event: Event) => {
         event.preventDefault();
         model.scrollIntoView();
         openAndGo();

@@ -5,6 +5,7 @@ import { h, prose } from '../dom';
 import { type Page } from '../lesson';
 import { type TextParam, linkTo, view } from '../state';
 import { storyOf } from '../story';
+import { storyCode } from './story_code';
 
 const chosen: TextParam = { key: 'story', label: 'Example', kind: 'text', start: '', longest: 60 };
 /// The order of learning: what is seen first, then what it leads to.
@@ -14,7 +15,7 @@ export const linkToStory = (name: string): string => `${linkTo('stories')}&story
 
 function whole(at: number): Node[] {
   const one = stories[at], step = (to: number, words: string, kind: string) => (stories[to] ? h('a', { href: linkToStory(stories[to].name), class: kind }, h('small', {}, words), stories[to].title) : h('span'));
-  return [h('p', {}, h('a', { href: linkTo('stories') }, 'All worked examples')), h('h2', { tabindex: -1 }, prose(one.title)), h('p', { class: 'goal' }, prose(one.text)), storyOf({ name: one.name }),
+  return [h('p', {}, h('a', { href: linkTo('stories') }, 'All worked examples')), h('h2', { tabindex: -1 }, prose(one.title)), h('p', { class: 'goal' }, prose(one.text)), storyOf({ name: one.name }), storyCode(one),
     h('div', { class: 'steps' }, step(at - 1, 'Previous example', 'previous'), step(at + 1, 'Next example', 'next'))];
 }
 
