@@ -4,22 +4,17 @@
 #include <cmath>
 
 #include "lessons/story_builder.h"
-#include "lessons/story_matrices.h"
+#include "lessons/story_rotations.h"
 #include "lessons/tellers.h"
-#include "posenc/apply.h"
 
 namespace posenc::lessons {
 namespace {
 
-// The vector `of`, rotated to each position.
-StoryMatrix rotated(MatrixLabels labels, const StoryMatrix& of, const std::string& angles, const Rotation& form,
-                    const std::vector<std::int64_t>& positions) {
-  std::vector<double> values;
-  for (std::size_t i = 0; i < positions.size(); ++i) values.insert(values.end(), of.values.begin(), of.values.end());
-  StoryMatrix matrix = given(std::move(labels), std::move(values));
-  rotate(view(matrix.values.data(), shape_of(matrix)), {.ids = positions}, form);
-  matrix.recipe = RotatedCells{of.name, angles};
-  return matrix;
+// Positions of a rotation with one axis.
+std::vector<AxisPositions> on_one_axis(const std::vector<std::int64_t>& positions) {
+  std::vector<AxisPositions> result;
+  for (const std::int64_t position : positions) result.push_back({position});
+  return result;
 }
 
 StoryMatrix angles_of(MatrixLabels labels, const Rotation& form, const std::vector<std::int64_t>& positions) {
@@ -38,20 +33,6 @@ std::vector<std::int64_t> shifted_by(const std::vector<std::int64_t>& positions,
   std::vector<std::int64_t> result;
   for (const std::int64_t position : positions) result.push_back(position + offset);
   return result;
-}
-
-// Σ (q·k) cos(ωδ) + (q × k) sin(ωδ), where each product is over the two features of a pair.
-CellTerms closed_form(const StoryMatrix& q, const StoryMatrix& k, const Rotation& form, std::int64_t distance) {
-  CellTerms cell{"Σ (q_i · k_i) cos(ω_i (m − n)) + (q_i × k_i) sin(ω_i (m − n))"};
-  for (std::size_t i = 0; i < form.frequencies.size(); ++i) {
-    const double angle = static_cast<double>(distance) * radians_of(form.frequencies[i]);
-    const double q0 = q.at(0, 2 * i), q1 = q.at(0, 2 * i + 1), k0 = k.at(0, 2 * i), k1 = k.at(0, 2 * i + 1);
-    cell.terms.push_back({{fmt::format("q{0} · k{0}", i), q0 * k0 + q1 * k1},
-                          {fmt::format("cos(ω{} · {})", i, distance), std::cos(angle)}});
-    cell.terms.push_back({{fmt::format("q{0} × k{0}", i), q0 * k1 - q1 * k0},
-                          {fmt::format("sin(ω{} · {})", i, distance), std::sin(angle)}});
-  }
-  return cell;
 }
 
 }  // namespace
@@ -82,10 +63,10 @@ Story tell_rope(const StoryContent& content, const StoryOptions& options) {
   story.show(angles_of({"Fk", "Fk: angles of the key at n", as_labels(starts), pairs}, form, starts));
 
   story.step("rotated");
-  const StoryMatrix rq =
-      story.show(rotated({"Rq", "Rq: the query at m", as_labels(queries), features}, q, "Fq", form, queries));
-  const StoryMatrix rk =
-      story.show(rotated({"Rk", "Rk: the key at n", as_labels(starts), features}, k, "Fk", form, starts));
+  const StoryMatrix rq = story.show(
+      rotated_rows({"Rq", "Rq: the query at m", as_labels(queries), features}, q, "Fq", form, on_one_axis(queries)));
+  const StoryMatrix rk = story.show(
+      rotated_rows({"Rk", "Rk: the key at n", as_labels(starts), features}, k, "Fk", form, on_one_axis(starts)));
   const double length = std::sqrt(dot(row_of(q, 0), row_of(q, 0)));
   double stretched = 0;
   for (std::size_t row = 0; row < rq.rows.size(); ++row) {
@@ -110,8 +91,8 @@ Story tell_rope(const StoryContent& content, const StoryOptions& options) {
   double spread = 0, away = 0;
   for (const std::int64_t distance : offsets) {
     const std::vector<std::int64_t> at = shifted_by(starts, distance);
-    const StoryMatrix there = rotated({"Rq", "", as_labels(at), features}, q, "", form, at);
-    sums.push_back(closed_form(q, k, form, distance));
+    const StoryMatrix there = rotated_rows({"Rq", "", as_labels(at), features}, q, "", form, on_one_axis(at));
+    sums.push_back(score_terms(q, k, angles_at(form, {distance})));
     const double sum = value_of(sums.back());
     double smallest = dot(row_of(there, 0), row_of(rk, 0)), largest = smallest;
     for (std::size_t i = 0; i < starts.size(); ++i) {

@@ -17,7 +17,7 @@ struct Teller {
 };
 
 // In no particular order: content/topics.json has the order in which they are taught.
-constexpr std::array<Teller, 16> kTellers = {{{"dog-bites-man", lessons::tell_dog_bites_man, true},
+constexpr std::array<Teller, 21> kTellers = {{{"dog-bites-man", lessons::tell_dog_bites_man, true},
                                               {"permutation-proof", lessons::tell_permutation_proof},
                                               {"nope", lessons::tell_nope},
                                               {"cat-sat", lessons::tell_cat_sat, false, true},
@@ -32,7 +32,12 @@ constexpr std::array<Teller, 16> kTellers = {{{"dog-bites-man", lessons::tell_do
                                               {"context-extension", lessons::tell_context_extension},
                                               {"alibi", lessons::tell_alibi},
                                               {"t5-buckets", lessons::tell_t5_buckets},
-                                              {"who-extrapolates", lessons::tell_who_extrapolates}}};
+                                              {"who-extrapolates", lessons::tell_who_extrapolates},
+                                              {"decay", lessons::tell_decay},
+                                              {"patches", lessons::tell_patches},
+                                              {"video", lessons::tell_video},
+                                              {"nope-layers", lessons::tell_nope_layers},
+                                              {"float32-angles", lessons::tell_float32_angles}}};
 
 }  // namespace
 

@@ -22,5 +22,10 @@ Story tell_context_extension(const StoryContent& content, const StoryOptions& op
 Story tell_kv_cache(const StoryContent& content, const StoryOptions& options);
 Story tell_who_extrapolates(const StoryContent& content, const StoryOptions& options);
 Story tell_why_inside_attention(const StoryContent& content, const StoryOptions& options);
+Story tell_decay(const StoryContent& content, const StoryOptions& options);
+Story tell_patches(const StoryContent& content, const StoryOptions& options);
+Story tell_video(const StoryContent& content, const StoryOptions& options);
+Story tell_nope_layers(const StoryContent& content, const StoryOptions& options);
+Story tell_float32_angles(const StoryContent& content, const StoryOptions& options);
 
 }  // namespace posenc::lessons

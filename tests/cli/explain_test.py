@@ -6,10 +6,12 @@ import pathlib
 import re
 import unittest
 
+import rotation_oracle
 import story_oracle
 from program import ProgramTest
-from story_oracle import STORIES, rounded
+from story_oracle import rounded
 
+STORIES = story_oracle.STORIES | rotation_oracle.STORIES
 CONTENT = pathlib.Path(__file__).parents[2] / "content" / "stories"
 TOLERANCE = 1e-12
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*\w)")
@@ -198,6 +200,25 @@ class Recomputed(ProgramTest):
         self.assertTrue(all(a is None or (a > 1.1) == (b > 1.1) for a, b in growth), "both agree on who holds")
         extended = matrix("context-extension", "E")
         self.assertTrue(all(line[0] < 1.001 for line in extended), "linear: every angle was seen")
+
+    def test_what_the_stories_of_rotations_are_about(self):
+        def matrix(story, name):
+            return next(m["values"] for m in blocks(self.story(story), "matrix") if m["name"] == name)
+
+        exact, narrow = zip(*matrix("float32-angles", "R"))
+        self.assertLess(max(exact) - min(exact), 1e-12, "exact angles: one score everywhere")
+        self.assertGreater(max(narrow) - min(narrow), 0.05, "float32 angles: another score far out")
+        left, above = zip(*matrix("patches", "F"))
+        self.assertEqual(len({round(x, 9) for x in left}), 1)
+        self.assertGreater(max(above) - min(above), 0.5, "one number per patch: another score at another width")
+        same, rotated, opposite = zip(*matrix("decay", "K"))
+        around = content_of("decay")["around"]
+        self.assertEqual(around[rotated.index(max(rotated))], content_of("decay")["ahead"])
+        self.assertEqual(same.index(max(same)), opposite.index(min(opposite)), "one falls where the other rises")
+        facts = {fact["name"]: fact["value"] for fact in facts_of(self.story("nope-layers"))}
+        self.assertLess(facts['‖N1 − N2‖ of "now"'], 1e-15, "a layer without position alone cannot tell")
+        self.assertGreater(facts['‖U1 − U2‖ of "now"'], 0.01, "above a layer with RoPE it can")
+        self.assertTrue(all(with_factor >= plain for plain, _, with_factor in matrix("nope-layers", "W")))
 
     def test_what_the_stories_are_about(self):
         dog = {fact["name"]: fact["value"] for fact in facts_of(self.story("dog-bites-man"))}
