@@ -52,9 +52,9 @@ struct Step {
   CacheShape shape;
   std::int64_t key_count;
   Extents keys, queries;
-  std::int64_t seen;  // keys that the mask leaves visible
-  DataType type;
-  limits::Memory memory;  // k, v, q, out
+  std::int64_t seen;          // keys that the mask leaves visible
+  DataType type, query_type;  // of the cache, and of q and out
+  limits::Memory memory;      // k, v, q, out
   std::vector<std::int32_t> block_table;
   std::vector<std::int64_t> lengths;
   AttentionPlan plan;
@@ -70,15 +70,19 @@ struct Step {
              : options.window > 0         ? options.window
                                           : key_count),
         type(a_type),
-        memory(static_cast<std::size_t>(2 * (count_of(keys) + count_of(queries)) * size_of(type))),
+        query_type(type == DataType::kE4M3 ? DataType::kBF16 : type),
+        memory(
+            static_cast<std::size_t>(2 * (count_of(keys) * size_of(type) + count_of(queries) * size_of(query_type)))),
         block_table(scattered(shape.page == 0 ? 0 : key_count / shape.page)),
         lengths(shape.page == 0 ? 0 : 1, key_count),
         plan(plan_attention({q(), k(), v()}, with_pages(options))),
         workspace(workspace_bytes(plan)) {
-    // values of about 1 in any of the types
+    // values of about 1 in any of the types, and of any size in e4m3, without its NaN
     const auto bytes = memory.bytes();
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      const bool is_top = (i + 1) % static_cast<std::size_t>(size_of(type)) == 0;
+    const auto cached = static_cast<std::size_t>(type == DataType::kE4M3 ? 2 * count_of(keys) : 0);
+    for (std::size_t i = 0; i < cached; ++i) bytes[i] = static_cast<std::byte>((i * 2654435761U >> 13) & 0xBE);
+    for (std::size_t i = cached; i < bytes.size(); ++i) {
+      const bool is_top = (i + 1) % static_cast<std::size_t>(size_of(query_type)) == 0;
       bytes[i] = static_cast<std::byte>(is_top ? 0x3e | ((i * 2654435761U >> 13) & 0x81) : i * 40503U >> 5);
     }
   }
@@ -95,11 +99,14 @@ struct Step {
     options.key_lengths = lengths;
     return options;
   }
-  std::byte* at(std::int64_t element) const { return memory.bytes().data() + element * size_of(type); }
+  // After so many elements of the cache, and of the queries.
+  std::byte* at(std::int64_t cached, std::int64_t queried = 0) const {
+    return memory.bytes().data() + cached * size_of(type) + queried * size_of(query_type);
+  }
   ConstTensorView k() const { return shape.view(at(0), type, key_count); }
   ConstTensorView v() const { return shape.view(at(count_of(keys)), type, key_count); }
-  ConstTensorView q() const { return {at(2 * count_of(keys)), type, queries}; }
-  TensorView out() const { return {at(2 * count_of(keys) + count_of(queries)), type, queries}; }
+  ConstTensorView q() const { return {at(2 * count_of(keys)), query_type, queries}; }
+  TensorView out() const { return {at(2 * count_of(keys), count_of(queries)), query_type, queries}; }
   // as many bytes as a step must read
   std::span<std::byte> cache() const {
     return memory.bytes().first(
@@ -175,6 +182,19 @@ void measure_layouts(DataType type, const limits::Effort& effort, std::vector<At
   }
 }
 
+// A cache of e4m3 beside one of bf16: half the bytes.
+void measure_e4m3(const limits::Effort& effort, std::vector<AttentionFigure>& figures) {
+  for (const auto& [group, features] : {std::pair<std::int64_t, std::int64_t>{1, 64}, {1, 128}, {4, 128}, {8, 64}}) {
+    const CacheShape shape{.features = features};
+    const AttentionOptions options{.causal = true};
+    Step plain(1, group, 16384, DataType::kBF16, options, shape),
+        step(1, group, 16384, DataType::kE4M3, options, shape);
+    const std::string job = fmt::format("{}/8x{}, over bf16", 8 * group, features);
+    figures.push_back(measure_step(job, step, effort, [&] { plain.run(); }));
+    figures.back().bar = "over none <= -41 %";
+  }
+}
+
 }  // namespace
 
 std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
@@ -226,6 +246,7 @@ std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
     figures.back().bar = "<= 0.1 ms";
   }
   for (const DataType type : types) measure_layouts(type, effort, figures);
+  measure_e4m3(effort, figures);
   return figures;
 }
 

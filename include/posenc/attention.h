@@ -39,6 +39,7 @@ struct AttentionOptions {
 
   bool is_repeatable = false;
   TensorView weights = {}, logsumexp = {};  ///< further outputs, written if they have data
+  ConstTensorView k_scale = {}, v_scale = {};
 
   /// Every option once: visit(name, member, help). C, Python and the engines (option_set.h) follow this list, and
   /// posenc_attention_options has its order, so a new option comes last.
@@ -83,6 +84,8 @@ struct AttentionOptions {
     visit("device_block_table", &Self::device_block_table, "block_table in GPU memory, read when the kernels run");
     visit("spans", &Self::spans,
           "[batch, keys]: equal neighbours other than 0 are a span, whose tokens all attend to each other (images)");
+    visit("k_scale", &Self::k_scale, "multiplies keys of e4m3: f32, [1] or [key heads]");
+    visit("v_scale", &Self::v_scale, "multiplies values of e4m3: f32, [1] or [key heads]");
   }
 };
 
@@ -94,8 +97,9 @@ struct AttentionOptions {
 /// in any strides. The batch axis, or the batch and head axes, may be absent; options.axes allows other axis orders.
 ///
 /// - Heads: `heads` is a multiple of `key heads`, and query head h reads key head h / (heads / key heads) (GQA, MQA).
-/// - Types: k and v have the same type; q has that type too, or is f32 with an f16 or bf16 cache; out has q's type. Sums
-///   are f32 for f32, f16 and bf16, and f64 for f64.
+/// - Types: k and v have the same type; q has that type too, or is f32 with an f16 or bf16 cache, or any of these three with
+///   a cache of e4m3; out has q's type. Sums are f32 for f32, f16 and bf16, and f64 for f64. Keys of e4m3 are rotated
+///   already, and go with any position but one that reads q or k itself (DistanceVectors, CountedGates).
 /// - A query with no visible key gives zeros; docs/guide/attention.md has infinities, NaN and memory.
 ///
 /// Error: f32: at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias stay below 16. f16 and bf16: another half

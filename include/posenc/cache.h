@@ -46,20 +46,32 @@ struct Slots {
 std::vector<std::int64_t> slots_of(std::span<const std::int32_t> pages, std::int64_t page_size, std::int64_t first,
                                    std::int64_t count);
 
+/// A cache to write to. One of e4m3 has a scale, which attention multiplies its elements by (k_scale, v_scale): f32 on the
+/// host, one number or one for each head; without data: 1.
+struct CacheView {
+  TensorView tensor;
+  ConstTensorView scale;
+
+  CacheView() = default;
+  CacheView(const TensorView& pool, const ConstTensorView& scale_of_it = {}) : tensor(pool), scale(scale_of_it) {}
+};
+
 /// Rotates new keys by their positions and writes each to its slot in the cache, so that a key is rotated only once. k is
 /// [batch, heads, sequence, features], [heads, sequence, features] or [sequence, features]; slots is [batch, sequence].
 /// cache and k may have different types. Applies for_keys(form), as attention does.
-/// Error, Range: as rotate; positions must not be negative.
+/// Error, Range: as rotate; positions must not be negative. e4m3: rotated in f32 (f64 for f64), divided by the scale there,
+///   and then rounded to nearest, ties to even: within 2^-4 of the element, or scale · 2^-10 if that is more, up to 448 ·
+///   scale, beyond which elements become that.
 /// Throws: Error for a shape, type, slot, position or form that does not fit, and for two tokens with the same slot; the
 ///   cache is then left unchanged.
-void rotate_into(TensorView cache, const Slots& slots, ConstTensorView k, const Positions& positions,
+void rotate_into(const CacheView& cache, const Slots& slots, ConstTensorView k, const Positions& positions,
                  const Rotation& form, const Run& run = {});
 /// The same without a rotation: for values, and for keys that are not rotated.
-void copy_into(TensorView cache, const Slots& slots, ConstTensorView x, const Run& run = {});
+void copy_into(const CacheView& cache, const Slots& slots, ConstTensorView x, const Run& run = {});
 
 /// The caches of keys and of values. Their features, types and strides may differ.
 struct KeyValueCache {
-  TensorView k, v;
+  CacheView k, v;
 };
 
 /// What a step of a decoder computes for its new tokens, each [batch, heads, sequence, features], [heads, sequence, features]

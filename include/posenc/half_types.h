@@ -13,5 +13,11 @@ struct BFloat16 {
   std::uint16_t bits = 0;
   bool operator==(const BFloat16&) const = default;
 };
+/// Eight bits for the elements of a cache, which a scale multiplies: sign, 4 bits of exponent, 3 of fraction (OCP's e4m3,
+/// torch.float8_e4m3fn). The largest number is 448; there is a NaN and no infinity.
+struct E4M3 {
+  std::uint8_t bits = 0;
+  bool operator==(const E4M3&) const = default;
+};
 
 }  // namespace posenc

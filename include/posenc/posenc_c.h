@@ -215,6 +215,12 @@ POSENC_API int posenc_slots_of(const posenc_tensor* out, const posenc_tensor* pa
    values), they are copied unchanged. An addition is rejected. */
 POSENC_API int posenc_rotate_into(const posenc_form* form, const posenc_tensor* cache, const posenc_tensor* slots,
                                   const posenc_tensor* k, const posenc_positions* positions, const posenc_run* run);
+/* The same for a cache of e4m3 (DLPack's float8_e4m3fn, or bytes that hold it): elements are divided by the scale before they
+   are rounded, and attention multiplies them by it. f32 on the host, [1] or [heads]; NULL: 1. */
+POSENC_API int posenc_rotate_into_scaled(const posenc_form* form, const posenc_tensor* cache,
+                                         const posenc_tensor* scale, const posenc_tensor* slots,
+                                         const posenc_tensor* k, const posenc_positions* positions,
+                                         const posenc_run* run);
 
 typedef struct {
   const posenc_tensor *k, *v;
@@ -231,6 +237,7 @@ typedef struct {
   const posenc_tensor *q_norm, *k_norm;
   double norm_epsilon; /* 0: 1e-6 */
   double norm_offset;  /* 1 for Gemma, which stores weight - 1 */
+  const posenc_tensor *k_scale, *v_scale; /* of caches of e4m3, as in posenc_rotate_into_scaled */
 } posenc_new_tokens;
 
 /* A step of a decoder: writes rotated q to q_out, rotated k and unchanged v to their slots; on a GPU with a single kernel. With
@@ -294,6 +301,8 @@ typedef struct {
   int32_t rounds_rotated; /* f16 and bf16: round rotated q and k to their type; a GPU always does */
   const posenc_tensor* block_table; /* [sequences, pages of each]: k and v are pools of pages; needs key_lengths */
   const posenc_tensor* spans; /* [batch, keys]: equal neighbours other than 0 are a span, whose tokens all attend to each other (images) */
+  const posenc_tensor* k_scale; /* multiplies keys of e4m3: f32, [1] or [key heads] */
+  const posenc_tensor* v_scale; /* multiplies values of e4m3: f32, [1] or [key heads] */
 } posenc_attention_options;
 /* clang-format on */
 

@@ -252,10 +252,10 @@ static PyMethodDef methods[] = {
     METHOD(rotate_backward, "form, d_q, d_k, where, axes, order, /"),
     METHOD(rerotate, "before, after, x, where, axes, order, flags, /"),
     METHOD(shift, "form, keys, slots, by, order, flags, /"),
-    METHOD(rotate_into, "form, cache, slots, k, where, axes, order, cache_order, verb, flags, /"),
+    METHOD(rotate_into, "form, cache, slots, k, where, axes, order, cache_order, verb, flags, scale, /"),
     METHOD(append,
            "form, k_cache, v_cache, slots, q, k, v, out, q_norm, k_norm, eps, offset, where, axes, order, "
-           "cache_order, flags, /"),
+           "cache_order, flags, k_scale, v_scale, /"),
     METHOD(copy_slots, "cache, to, source, order, flags, /"),
     METHOD(slots_of, "out, pages, page_size, first, /"),
     METHOD(call_threads, "count, /"),

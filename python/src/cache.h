@@ -3,8 +3,8 @@
 
 #include "arguments.h"
 
-FUNCTION(rotate_into) { /* form or None, cache, slots, k, where, axes, order, cache_order, verb, flags */
-  VERB(10);
+FUNCTION(rotate_into) { /* form or None, cache, slots, k, where, axes, order, cache_order, verb, flags, scale */
+  VERB(11);
   posenc_positions where;
   const posenc_form* const form = a[0] == Py_None ? NULL : form_from(a[0]);
   const int flags = (int)PyLong_AsLong(a[9]);
@@ -12,14 +12,15 @@ FUNCTION(rotate_into) { /* form or None, cache, slots, k, where, axes, order, ca
   const posenc_tensor* const cache = take_in_order(&arrays, a[1], a[7], verb, "cache", IN_PLACE | flags);
   const posenc_tensor* const slots = take(&arrays, a[2], verb, "slots", 0);
   const posenc_tensor* const k = take_in_order(&arrays, a[3], a[6], verb, form == NULL ? "x" : "k", flags);
+  const posenc_tensor* const scale = take(&arrays, a[10], verb, "scale", 0);
   take_positions(&arrays, a[4], PyLong_AsLong(a[5]), verb, &where);
-  RETURN_CALL(posenc_rotate_into(form, cache, slots, k, &where, &run));
+  RETURN_CALL(posenc_rotate_into_scaled(form, cache, scale, slots, k, &where, &run));
 }
 
 FUNCTION(
     append) { /* form or None, k_cache, v_cache, slots, q, k, v, out, q_norm, k_norm, eps, offset, where, axes, order,
-                      cache_order, flags */
-  VERB(17);
+                      cache_order, flags, k_scale, v_scale */
+  VERB(19);
   posenc_positions where;
   posenc_new_tokens step = POSENC_INIT(posenc_new_tokens);
   const char* const verb = "append";
@@ -36,6 +37,8 @@ FUNCTION(
   step.v = take_in_order(&arrays, a[6], a[14], verb, "v", flags);
   step.q_norm = take(&arrays, a[8], verb, "q_norm", flags);
   step.k_norm = take(&arrays, a[9], verb, "k_norm", flags);
+  step.k_scale = take(&arrays, a[17], verb, "k_scale", 0);
+  step.v_scale = take(&arrays, a[18], verb, "v_scale", 0);
   step.norm_epsilon = PyErr_Occurred() ? 0 : PyFloat_AsDouble(a[10]);
   step.norm_offset = PyErr_Occurred() ? 0 : PyFloat_AsDouble(a[11]);
   take_positions(&arrays, a[12], PyErr_Occurred() ? 1 : PyLong_AsLong(a[13]), verb, &where);

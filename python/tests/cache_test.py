@@ -392,6 +392,50 @@ class Append(unittest.TestCase):
                 self.assertEqual(q.tobytes(), before.tobytes())
 
 
+E4M3 = np.array([(-1.0) ** (byte >> 7) * (np.nan if byte & 127 == 127 else (byte & 7) * 2.0 ** -9 if not byte & 120
+                                              else (8 + (byte & 7)) * 2.0 ** ((byte >> 3 & 15) - 10)) for byte in range(256)])
+
+
+class Bytes(unittest.TestCase):
+    """Caches of e4m3, which numpy has as uint8."""
+
+    def written(self, x, scale):
+        """What a quotient is rounded to: the nearest of all that there are."""
+        quotient = np.clip(np.asarray(x, np.float32) / np.float32(scale), -448, 448).astype(np.float64)
+        return np.abs(E4M3[:127][None, :] - np.abs(quotient).reshape(-1, 1)).min(1).reshape(quotient.shape)
+
+    def test_a_step(self):
+        q, k, v = (RNG.standard_normal((5, heads, D)).astype(np.float32) for heads in (HEADS, KEY_HEADS, KEY_HEADS))
+        k_scale, v_scale = np.array([0.01, 0.03], np.float32), 0.02
+        pools = [np.zeros((PAGES, PAGE, KEY_HEADS, D), np.uint8) for _ in range(4)]
+        table, slots = [[7, 2]], posenc.slots_of([7, 2], PAGE, 0, 5)
+        posenc.rotate_into(pools[0], slots, k, ROPE, order="thd", cache_order="bshd", scale=k_scale)
+        posenc.copy_into(pools[1], slots, v, order="thd", cache_order="bshd", scale=v_scale)
+        turned = q.copy()
+        posenc.append(pools[2], pools[3], slots, turned, k, v, ROPE, order="thd", cache_order="bshd", k_scale=k_scale, v_scale=v_scale)
+        self.assertTrue(all((a == b).all() for a, b in zip(pools[:2], pools[2:])))
+
+        own = [pools[i].reshape(-1, KEY_HEADS, D)[slots] for i in (0, 1)]
+        wanted = rotated(k, range(5))
+        distance = np.abs(E4M3[own[0]] - wanted / k_scale[:, None])
+        self.assertTrue((distance <= self.written(wanted, k_scale[:, None]) + 1e-4).all())
+        self.assertTrue((np.abs(E4M3[own[1]] - v / np.float32(v_scale)) <= self.written(v, v_scale) + 1e-4).all())
+        got = posenc.attention(q[None], pools[0], pools[1], ROPE, causal=True, keys_are_rotated=True, key_lengths=[5],
+                               block_table=table, order="bshd", k_scale=k_scale, v_scale=np.array([v_scale], np.float32))
+        want = attended(rotated(q, range(5)), E4M3[own[0]] * k_scale[:, None], E4M3[own[1]] * v_scale)
+        np.testing.assert_allclose(got[0], want, atol=2e-6)
+
+    def test_refusals(self):
+        pool, k = np.zeros((1, KEY_HEADS, 4, D), np.uint8), np.ones((KEY_HEADS, 1, D), np.float32)
+        with self.assertRaisesRegex(posenc.Error, "the scale must be positive and finite but is -1 for head 0"):
+            posenc.copy_into(pool, [0], k, scale=-1)
+        with self.assertRaisesRegex(posenc.Error, "the scale is for a cache of e4m3, but it has elements of f32"):
+            posenc.copy_into(pool.astype(np.float32), [0], k, scale=2)
+        with self.assertRaisesRegex(posenc.Error, "shift: the cache must be f32, f64, f16 or bf16 but is e4m3"):
+            posenc.shift(pool, 100, ROPE, slots=[0])
+        self.assertFalse(pool.any())
+
+
 class Refusals(unittest.TestCase):
     """Each a line that names the argument, and the cache as it was."""
 

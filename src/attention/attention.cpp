@@ -211,7 +211,7 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
   const std::vector<double> zeros(static_cast<std::size_t>(widest));
   for (ConstTensorView* x : {&call.inputs.q, &call.inputs.k, &call.inputs.v}) {
     *x = with_rows_of(zeros, *x);
-    check_tensor(call.verb, "a tensor", *x, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
+    check_tensor(call.verb, "a tensor", *x, 2, 4, "2 to 4 axes, batch, heads, sequence, features", Types::kOfCache);
   }
   const WorstCase worst(call);
   kernels::CountMemory count;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/checks.h"
 #include "kernels/element.h"
 #include "kernels/job.h"
 #include "kernels/memory.h"
@@ -68,8 +69,9 @@ struct PositionLimits {
 struct AttentionJob {
   HeadTensor<void> out;
   HeadTensor<const void> q, k, v;
-  std::int64_t group = 1;  // query heads per key head
-  double scale = 1.0;      // includes the form's factor
+  std::int64_t group = 1;        // query heads per key head
+  double scale = 1.0;            // includes the form's factor
+  kernels::Scales value_scales;  // of 8-bit values; those of keys are in the scale, or in q
   const Bias* bias = nullptr;
   // For vectors: the factor of their products, and what is multiplied with them in place of q; null data: q.
   double vector_scale = 1.0;

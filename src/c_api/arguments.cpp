@@ -9,11 +9,19 @@ namespace posenc::c_api {
 namespace {
 
 enum : std::int32_t { kHostMemory = 1, kCudaMemory = 2, kPinnedMemory = 3 };
-enum : std::uint8_t { kInteger = 0, kUnsigned = 1, kFloat = 2, kBfloat = 4, kBool = 6 };
+enum : std::uint8_t { kInteger = 0, kUnsigned = 1, kFloat = 2, kBfloat = 4, kBool = 6, kE4M3Code = 10 };
+
+// The bytes of a cache are e4m3: numpy, and engines that keep caches of several formats, have no other name for them.
+bool holds_bytes(std::string_view what) {
+  return what == "the cache" || what == "the cache of keys" || what == "the cache of values" || what == "k" ||
+         what == "v";
+}
 
 DataType type_of(const posenc_dtype& type, const char* verb, const char* what) {
   if (type.lanes == 1) {
     if (type.code == kUnsigned && type.bits == 8 && std::strcmp(what, "mask") == 0) return DataType::kBool;
+    if (type.code == kUnsigned && type.bits == 8 && holds_bytes(what)) return DataType::kE4M3;
+    if (type.code == kE4M3Code && type.bits == 8) return DataType::kE4M3;
     if (type.code == kFloat && type.bits == 32) return DataType::kF32;
     if (type.code == kFloat && type.bits == 64) return DataType::kF64;
     if (type.code == kFloat && type.bits == 16) return DataType::kF16;
@@ -23,7 +31,7 @@ DataType type_of(const posenc_dtype& type, const char* verb, const char* what) {
   }
   refuse(POSENC_UNSUPPORTED,
          fmt::format("{}: {} has elements of DLPack type (code {}, {} bits, {} lanes), which is not f32, f64, f16, "
-                     "bf16, i64 or bool",
+                     "bf16, e4m3, i64 or bool",
                      verb, what, type.code, type.bits, type.lanes));
 }
 

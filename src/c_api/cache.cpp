@@ -63,12 +63,18 @@ int posenc_slots_of(const posenc_tensor* out, const posenc_tensor* pages, int64_
 
 int posenc_rotate_into(const posenc_form* form, const posenc_tensor* cache, const posenc_tensor* slots,
                        const posenc_tensor* k, const posenc_positions* positions, const posenc_run* run) {
+  return posenc_rotate_into_scaled(form, cache, nullptr, slots, k, positions, run);
+}
+
+int posenc_rotate_into_scaled(const posenc_form* form, const posenc_tensor* cache, const posenc_tensor* scale,
+                              const posenc_tensor* slots, const posenc_tensor* k, const posenc_positions* positions,
+                              const posenc_run* run) {
   return guarded([&] {
     const Rotation* const rotation = rotation_of(form, "rotate_into");
     const char* const verb = rotation == nullptr ? "copy_into" : "rotate_into";
     const HeldSlots places(slots, verb, "slots");
-    const TensorView to = needed_view(cache, verb, "the cache"),
-                     from = needed_view(k, verb, rotation == nullptr ? "x" : "k");
+    const CacheView to(needed_view(cache, verb, "the cache"), view_of(scale, verb, "the scale"));
+    const TensorView from = needed_view(k, verb, rotation == nullptr ? "x" : "k");
     const HeldPositions held(positions, verb);
     if (rotation != nullptr) {
       rotate_into(to, places.value, from, held.value, *rotation, run_of(run));
@@ -86,8 +92,9 @@ int posenc_append(const posenc_form* form, posenc_key_value cache, const posenc_
     require(tokens, verb, "tokens");
     const posenc_new_tokens given = known(tokens, "posenc_new_tokens");
     const HeldSlots places(slots, verb, "slots");
-    const KeyValueCache to{needed_view(cache.k, verb, "the cache of keys"),
-                           needed_view(cache.v, verb, "the cache of values")};
+    const KeyValueCache to{
+        {needed_view(cache.k, verb, "the cache of keys"), view_of(given.k_scale, verb, "the scale of keys")},
+        {needed_view(cache.v, verb, "the cache of values"), view_of(given.v_scale, verb, "the scale of values")}};
     const NewTokens step{.q = view_of(given.q, verb, "q"),
                          .k = needed_view(given.k, verb, "k"),
                          .v = needed_view(given.v, verb, "v"),

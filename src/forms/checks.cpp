@@ -27,7 +27,7 @@ void check_reach(std::string_view verb, std::string_view what, const ConstTensor
 }
 
 std::int64_t check_tensor(std::string_view verb, std::string_view what, const ConstTensorView& view, int least_rank,
-                          int most_rank, std::string_view axes) {
+                          int most_rank, std::string_view axes, Types types) {
   if (view.shape.rank < least_rank || view.shape.rank > most_rank) {
     raise(fmt::format("{}: {} must have {}, but has {}", verb, what, axes, view.shape.rank));
   }
@@ -37,8 +37,10 @@ std::int64_t check_tensor(std::string_view verb, std::string_view what, const Co
   const std::int64_t count = count_of(view.shape);
   if (count < 0) raise(fmt::format("{}: {} has an impossible shape {}", verb, what, to_string(view.shape)));
   if (count > 0 && view.data == nullptr) raise(fmt::format("{}: {} has no data", verb, what));
-  if (view.type > DataType::kBF16) {
-    raise(fmt::format("{}: {} must be f32, f64, f16 or bf16 but is {}", verb, what, name_of(view.type)));
+  const bool is_cache = types == Types::kOfCache;
+  if (view.type > DataType::kBF16 && !(is_cache && view.type == DataType::kE4M3)) {
+    raise(fmt::format("{}: {} must be f32, f64, f16{} but is {}", verb, what,
+                      is_cache ? ", bf16 or e4m3" : " or bf16", name_of(view.type)));
   }
   if (count > 0) check_reach(verb, what, view);
   return count;

@@ -7,10 +7,13 @@
 
 namespace posenc {
 
+/// The types that a tensor may have: those of numbers, and with `kOfCache` e4m3 too.
+enum class Types : std::uint8_t { kOfNumbers, kOfCache };
+
 /// Checks rank, strides, data and type of a tensor; returns its number of elements. `axes` describes it in words.
 /// Throws: Error that begins with the verb.
 std::int64_t check_tensor(std::string_view verb, std::string_view what, const ConstTensorView& view, int least_rank,
-                          int most_rank, std::string_view axes);
+                          int most_rank, std::string_view axes, Types types = Types::kOfNumbers);
 
 /// Checks that the device is one, and that the strides stay within the address space, so that sums of them do not
 /// overflow. No extent may be negative. Throws: Error that begins with the verb.

@@ -17,8 +17,8 @@ struct TypeFacts {
   std::int64_t size;
 };
 // In the order of DataType.
-constexpr std::array<TypeFacts, 6> kTypes = {
-    {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8}, {"bool", 1}}};
+constexpr std::array<TypeFacts, 7> kTypes = {
+    {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8}, {"bool", 1}, {"e4m3", 1}}};
 
 // Numbers that are none of an enumeration's have no facts: those who look at them must not read past the list.
 constexpr TypeFacts facts_of(DataType type) {
@@ -40,7 +40,7 @@ DataType data_type_from(std::string_view name) {
   for (std::size_t i = 0; i < kTypes.size(); ++i) {
     if (kTypes[i].name == name) return static_cast<DataType>(i);
   }
-  raise(fmt::format("type must be f32, f64, f16, bf16, i64 or bool but is '{}'", name));
+  raise(fmt::format("type must be f32, f64, f16, bf16, i64, bool or e4m3 but is '{}'", name));
 }
 
 std::string_view name_of(Axes axes) noexcept {

@@ -20,6 +20,7 @@ constexpr std::string_view kAppend = "append";
 // What was given, checked.
 struct Step {
   HeadTensor<void> k_cache, v_cache, q_out;
+  Scales k_scales, v_scales;
   HeadTensor<const void> q, k, v;
   bool has_q = false;
   Norm q_norm, k_norm;
@@ -54,8 +55,8 @@ void check_overlaps(const KeyValueCache& cache, const NewTokens& tokens) {
     std::string_view name;
     ConstTensorView view;
   };
-  const Named all[] = {{"the cache of keys", cache.k},
-                       {"the cache of values", cache.v},
+  const Named all[] = {{"the cache of keys", cache.k.tensor},
+                       {"the cache of values", cache.v.tensor},
                        {"q_out", tokens.q_out},
                        {"k", tokens.k},
                        {"v", tokens.v},
@@ -73,8 +74,11 @@ void check_overlaps(const KeyValueCache& cache, const NewTokens& tokens) {
 
 // False if there are no tokens.
 bool check_step(Step& step, const KeyValueCache& cache, const NewTokens& tokens, std::int64_t slots) {
-  step.k_cache = cache_of(kAppend, "the cache of keys", cache.k);
-  step.v_cache = cache_of(kAppend, "the cache of values", cache.v);
+  const TensorView &k_cache = cache.k.tensor, &v_cache = cache.v.tensor;
+  step.k_cache = cache_of(kAppend, "the cache of keys", k_cache);
+  step.v_cache = cache_of(kAppend, "the cache of values", v_cache);
+  step.k_scales = scales_of(kAppend, "the scale of keys", cache.k.scale, k_cache.type, k_cache.shape[1]);
+  step.v_scales = scales_of(kAppend, "the scale of values", cache.v.scale, v_cache.type, v_cache.shape[1]);
   step.k = heads_of(kAppend, "k", tokens.k);
   step.v = heads_of(kAppend, "v", tokens.v);
   step.has_q = tokens.q.data != nullptr || tokens.q_out.data != nullptr;
@@ -174,16 +178,17 @@ void append_on_host(const Step& step, const NewTokens& tokens, std::span<const s
       rotate_for(kAppend, backend_for(kAppend, Device::kHost), with_four_axes(step.q_out), q.view, step.positions,
                  *form);
     }
-    rotate_to_slots(kAppend, step.k_cache, slots, keys, step.positions, has_growth(*form) ? of_keys : *form);
+    rotate_to_slots(kAppend, step.k_cache, step.k_scales, slots, keys, step.positions,
+                    has_growth(*form) ? of_keys : *form);
   } else {
     if (step.has_q && q.view.data != step.q_out.data) {  // every token has its own place
       std::vector<std::int64_t> places(static_cast<std::size_t>(step.q.batch * step.q.sequence));
       std::iota(places.begin(), places.end(), 0);
-      copy_to_slots(step.q_out, places, heads_of(kAppend, "q", q.view));
+      copy_to_slots(step.q_out, {}, places, heads_of(kAppend, "q", q.view));
     }
-    copy_to_slots(step.k_cache, slots, keys);
+    copy_to_slots(step.k_cache, step.k_scales, slots, keys);
   }
-  copy_to_slots(step.v_cache, slots, step.v);
+  copy_to_slots(step.v_cache, step.v_scales, slots, step.v);
 }
 
 // --- on a GPU --------------------------------------------------------------------------------------------------
@@ -222,8 +227,8 @@ void append_by(const KeyValueCache& cache, const Slots& slots, const NewTokens& 
   const RotationTable no_table;
   const RotationTable& table = form != nullptr ? table_of(*form) : no_table;
   const Site site = site_of(kAppend,
-                            {cache.k, cache.v, tokens.q, tokens.k, tokens.v, tokens.q_out, tokens.q_norm,
-                             tokens.k_norm, table.cosines, table.sines},
+                            {cache.k.tensor, cache.v.tensor, tokens.q, tokens.k, tokens.v, tokens.q_out,
+                             tokens.q_norm, tokens.k_norm, table.cosines, table.sines},
                             positions, run);
   Step step;
   if (!check_step(step, cache, tokens, slot_count(slots))) return;

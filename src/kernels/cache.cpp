@@ -31,7 +31,7 @@ SlotJob job_of(const HeadTensor<void>& cache, const HeadTensor<const void>& x, c
 
 void copy_slots_on_host(const HeadTensor<void>& pool, std::span<const std::int64_t> written,
                         std::span<const std::int64_t> from) {
-  with_type(pool.type, [&](auto kind) {
+  with_cache_type(pool.type, [&](auto kind) {
     using T = decltype(kind);
     std::vector<T> read(written.size() * static_cast<std::size_t>(pool.features));  // for one head
     const std::int64_t bytes = pool.features * size_of(pool.type);
@@ -54,12 +54,14 @@ void copy_slots_on_host(const HeadTensor<void>& pool, std::span<const std::int64
 
 }  // namespace
 
-void rotate_into(TensorView cache, const Slots& slots, ConstTensorView k, const Positions& positions,
+void rotate_into(const CacheView& pool, const Slots& slots, ConstTensorView k, const Positions& positions,
                  const Rotation& form, const Run& run) {
   constexpr std::string_view verb = "rotate_into";
   const CallThreads threads_of_call(verb, run);
+  const TensorView& cache = pool.tensor;
   const Site site = site_of(verb, {cache, k, table_of(form).cosines, table_of(form).sines}, positions, run);
   const HeadTensor<void> to = cache_of(verb, "the cache", cache);
+  const Scales scales = scales_of(verb, "the scale", pool.scale, cache.type, cache.shape[1]);
   const HeadTensor<const void> from = heads_of(verb, "k", k);
   if (from.batch * from.heads * from.sequence == 0) return;
   if (do_overlap(cache, k)) raise("rotate_into: the cache overlaps k");
@@ -71,7 +73,7 @@ void rotate_into(TensorView cache, const Slots& slots, ConstTensorView k, const 
   if (site.device == Device::kHost) {
     // most forms rotate keys as they rotate queries: then nothing is copied
     const Rotation grown = has_growth(form) ? for_keys(form) : Rotation{};
-    rotate_to_slots(verb, to, places.values(), from, tokens, has_growth(form) ? grown : form);
+    rotate_to_slots(verb, to, scales, places.values(), from, tokens, has_growth(form) ? grown : form);
     return;
   }
   SlotJob job = job_of(to, from, places.list(), site);
@@ -82,11 +84,13 @@ void rotate_into(TensorView cache, const Slots& slots, ConstTensorView k, const 
   backend_for(verb, site.device).write_slots(job);
 }
 
-void copy_into(TensorView cache, const Slots& slots, ConstTensorView x, const Run& run) {
+void copy_into(const CacheView& pool, const Slots& slots, ConstTensorView x, const Run& run) {
   constexpr std::string_view verb = "copy_into";
   const CallThreads threads_of_call(verb, run);
+  const TensorView& cache = pool.tensor;
   const Site site = site_of(verb, {cache, x}, {}, run);
   const HeadTensor<void> to = cache_of(verb, "the cache", cache);
+  const Scales scales = scales_of(verb, "the scale", pool.scale, cache.type, cache.shape[1]);
   const HeadTensor<const void> from = heads_of(verb, "x", x);
   if (from.batch * from.heads * from.sequence == 0) return;
   if (do_overlap(cache, x)) raise("copy_into: the cache overlaps x; copy_slots copies within a cache");
@@ -94,7 +98,7 @@ void copy_into(TensorView cache, const Slots& slots, ConstTensorView x, const Ru
   const CallSlots places(verb, slots, slots_in(to), site.device);
   check_apart(verb, places);
   if (site.device == Device::kHost) {
-    copy_to_slots(to, places.values(), from);
+    copy_to_slots(to, scales, places.values(), from);
   } else {
     backend_for(verb, site.device).write_slots(job_of(to, from, places.list(), site));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "posenc/error.h"
@@ -113,6 +114,28 @@ bool meets_itself(const ConstTensorView& view) {
 }
 
 }  // namespace
+
+Scales scales_of(std::string_view verb, std::string_view what, const ConstTensorView& scale, DataType type,
+                 std::int64_t heads) {
+  if (scale.data == nullptr) return {};
+  if (type != DataType::kE4M3) {
+    raise(fmt::format("{}: {} is for a cache of e4m3, but it has elements of {}", verb, what, name_of(type)));
+  }
+  check_tensor(verb, what, scale, 1, 1, "1 axis, one number or one for each head of the cache");
+  if (scale.type != DataType::kF32 || scale.device != Device::kHost) {
+    raise(fmt::format("{}: {} must be f32 on the host", verb, what));
+  }
+  if (scale.shape[0] != 1 && scale.shape[0] != heads) {
+    raise(fmt::format("{}: {} has {} numbers but must have 1, or 1 for each of the {} heads of the cache", verb, what,
+                      scale.shape[0], heads));
+  }
+  const Scales scales{static_cast<const float*>(scale.data), scale.shape[0] == 1 ? 0 : scale.strides[0]};
+  for (std::int64_t h = 0; h < scale.shape[0]; ++h) {
+    if (scales.of(h) > 0 && std::isfinite(scales.of(h))) continue;
+    raise(fmt::format("{}: {} must be positive and finite but is {} for head {}", verb, what, scales.of(h), h));
+  }
+  return scales;
+}
 
 void check_writable(std::string_view verb, std::string_view what, const TensorView& view) {
   if (count_of(view.shape) == 0) return;

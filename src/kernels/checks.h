@@ -34,9 +34,10 @@ TokenTensor<Void> tokens_of(std::string_view verb, std::string_view what, const 
 }
 
 /// [batch, heads, sequence, features]; leading axes may be absent.
-template <class Void>
-HeadTensor<Void> heads_of(std::string_view verb, std::string_view what, const BasicTensorView<Void>& view) {
-  const std::int64_t count = check_tensor(verb, what, view, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
+template <class Void> HeadTensor<Void> heads_of(std::string_view verb, std::string_view what,
+                                                const BasicTensorView<Void>& view, Types types = Types::kOfNumbers) {
+  const std::int64_t count =
+      check_tensor(verb, what, view, 2, 4, "2 to 4 axes, batch, heads, sequence, features", types);
   HeadTensor<Void> heads;
   heads.data = view.data;
   heads.type = view.type;
@@ -50,6 +51,17 @@ HeadTensor<Void> heads_of(std::string_view verb, std::string_view what, const Ba
   if (count == 0) heads.batch = heads.heads = heads.sequence = 0;
   return heads;
 }
+
+/// What multiplies the elements of an 8-bit cache, by head.
+struct Scales {
+  const float* first = nullptr;  // null: 1
+  std::int64_t stride = 0;       // 0: the same for every head
+
+  float of(std::int64_t head) const noexcept { return first == nullptr ? 1.0f : first[head * stride]; }
+};
+/// Checks a scale that was given for a cache: one number, or one for each of its heads.
+Scales scales_of(std::string_view verb, std::string_view what, const ConstTensorView& scale, DataType type,
+                 std::int64_t heads);
 
 void check_writable(std::string_view verb, std::string_view what, const TensorView& view);
 void check_same_shape(std::string_view verb, const TensorView& out, const ConstTensorView& x);

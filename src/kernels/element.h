@@ -11,6 +11,7 @@
 namespace posenc::kernels {
 
 using numerics::table_element;
+using numerics::with_cache_type;
 using numerics::with_type;
 
 /// Sums of T are computed in this type.

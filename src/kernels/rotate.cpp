@@ -299,9 +299,20 @@ void rotate_for(std::string_view verb, const Backend& backend, const TensorView&
   run_checked(verb, backend, job, positions, form);
 }
 
-void rotate_to_slots(std::string_view verb, const HeadTensor<void>& cache, std::span<const std::int64_t> slots,
-                     const HeadTensor<const void>& k, const TokenPositions& positions, const Rotation& form) {
+void rotate_to_slots(std::string_view verb, const HeadTensor<void>& cache, const Scales& scales,
+                     std::span<const std::int64_t> slots, const HeadTensor<const void>& k,
+                     const TokenPositions& positions, const Rotation& form) {
   RotateJob job;
+  if (cache.type == DataType::kE4M3) {  // rotated by itself, because a scale comes before the rounding
+    const DataType type = k.type == DataType::kF64 ? DataType::kF64 : DataType::kF32;
+    const Extents shape = {k.batch, k.heads, k.sequence, k.features};
+    AlignedVector<std::byte> memory(static_cast<std::size_t>(count_of(shape) * size_of(type)));
+    const HeadTensor<void> rotated = heads_of(verb, "k", TensorView(memory.data(), type, shape));
+    job.parts[0] = {.out = rotated, .x = k, .first = first_rotated(verb, "k", form, k)};
+    run_checked(verb, backend_for(verb, Device::kHost), job, positions, form);
+    copy_to_slots(cache, scales, slots, read_only(rotated));
+    return;
+  }
   job.parts[0] = {.out = cache, .x = k, .first = first_rotated(verb, "k", form, k), .slots = slots.data()};
   run_checked(verb, backend_for(verb, Device::kHost), job, positions, form);
 }

@@ -20,18 +20,30 @@ inline bool converts_by_vectors() noexcept {
 #endif
 }
 
-/// Copies the features of a head, rounded once if the types differ.
+/// Copies the features of a head, rounded once if the types differ. What goes to an 8-bit cache is first divided by its scale,
+/// in f32 (f64 from f64).
 template <class To, class From> struct RowCopy {
   std::int64_t features, to_stride, from_stride;
   bool by_vectors = converts_by_vectors();
 
-  void operator()(To* to, const From* from) const noexcept {
+  void operator()(To* to, const From* from, [[maybe_unused]] float scale = 1) const noexcept {
     if constexpr (std::is_same_v<To, From>) {
       if (to_stride == 1 && from_stride == 1) {
         std::copy_n(from, features, to);
         return;
       }
       for (std::int64_t f = 0; f < features; ++f) to[f * to_stride] = from[f * from_stride];
+    } else if constexpr (std::is_same_v<To, E4M3>) {
+#if POSENC_CPU_BACKEND
+      if constexpr (sizeof(From) <= 4) {
+        if (by_vectors && to_stride == 1 && from_stride == 1) return cpu::quantise_row(to, from, scale, features);
+      }
+#endif
+      using W = Working<From>;
+      for (std::int64_t f = 0; f < features; ++f) {
+        const W x = static_cast<W>(numerics::widen(from[f * from_stride])) / static_cast<W>(scale);
+        to[f * to_stride] = numerics::narrow<E4M3>(static_cast<double>(x));
+      }
     } else {
 #if POSENC_CPU_BACKEND
       if constexpr (sizeof(To) <= 4 && sizeof(From) <= 4) {

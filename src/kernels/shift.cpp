@@ -99,7 +99,7 @@ void shift(TensorView cache, const Slots& slots, std::int64_t by, const Rotation
   constexpr std::string_view verb = "shift";
   const CallThreads threads_of_call(verb, run);
   const Site site = site_of(verb, {cache}, {}, run);
-  const HeadTensor<void> pool = cache_of(verb, "the cache", cache);
+  const HeadTensor<void> pool = cache_of(verb, "the cache", cache, Types::kOfNumbers);
   ConstantRotation constant;
   set_constant(constant, cache, std::max<std::int64_t>(pool.sequence, 1), by, form);
   const CallSlots places(verb, slots, slots_in(pool), site.device);

@@ -10,10 +10,13 @@
 
 namespace posenc::kernels {
 
-HeadTensor<void> cache_of(std::string_view verb, std::string_view what, const TensorView& cache) {
-  check_tensor(verb, what, cache, 4, 4, "4 axes, pages, heads, page size, features");
+HeadTensor<void> cache_of(std::string_view verb, std::string_view what, const TensorView& cache, Types types) {
+  check_tensor(verb, what, cache, 4, 4, "4 axes, pages, heads, page size, features", types);
   check_writable(verb, what, cache);
-  return heads_of(verb, what, cache);
+  if (cache.type == DataType::kE4M3 && cache.device != Device::kHost) {
+    raise(fmt::format("{}: on cuda there is no kernel for a cache of e4m3", verb));
+  }
+  return heads_of(verb, what, cache, types);
 }
 
 void check_fits(std::string_view verb, const HeadTensor<void>& cache, const HeadTensor<const void>& x,
@@ -89,9 +92,9 @@ AlignedVector<SlotRun> runs_of(const HeadTensor<void>& cache, std::int64_t seque
   return runs;
 }
 
-void copy_to_slots(const HeadTensor<void>& cache, std::span<const std::int64_t> slots,
+void copy_to_slots(const HeadTensor<void>& cache, const Scales& scales, std::span<const std::int64_t> slots,
                    const HeadTensor<const void>& x) {
-  with_type(cache.type, [&](auto to_kind) {
+  with_cache_type(cache.type, [&](auto to_kind) {
     with_type(x.type, [&](auto from_kind) {
       using To = decltype(to_kind);
       using From = decltype(from_kind);
@@ -101,7 +104,7 @@ void copy_to_slots(const HeadTensor<void>& cache, std::span<const std::int64_t> 
         const std::int64_t slot = slots[static_cast<std::size_t>(i)];
         if (slot < 0) return;
         copy(cache.row<To>(slot / cache.sequence, h, slot % cache.sequence),
-             x.row<From>(i / x.sequence, h, i % x.sequence));
+             x.row<From>(i / x.sequence, h, i % x.sequence), scales.of(h));
       });
     });
   });

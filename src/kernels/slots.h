@@ -14,7 +14,8 @@ namespace posenc::kernels {
 // Slots of a cache: their checks, and how the host writes to them. Errors begin with the verb.
 
 /// A cache that is written: [pages, heads, page size, features].
-HeadTensor<void> cache_of(std::string_view verb, std::string_view what, const TensorView& cache);
+HeadTensor<void> cache_of(std::string_view verb, std::string_view what, const TensorView& cache,
+                          Types types = Types::kOfCache);
 inline std::int64_t slots_in(const HeadTensor<void>& cache) { return cache.batch * cache.sequence; }
 inline std::int64_t slot_count(const Slots& slots) { return std::ssize(slots.ids) + std::ssize(slots.ids_i32); }
 /// Checks that a cache has the heads and features of the tokens, and each token a slot.
@@ -57,9 +58,10 @@ BasicTensorView<Void> tokens_in(const HeadTensor<Void>& x, std::int64_t b, std::
 
 /// Rotates tokens into their slots, or copies them, on the host; for verbs that have checked everything. The form is that
 /// of keys.
-void rotate_to_slots(std::string_view verb, const HeadTensor<void>& cache, std::span<const std::int64_t> slots,
-                     const HeadTensor<const void>& k, const TokenPositions& positions, const Rotation& form);
-void copy_to_slots(const HeadTensor<void>& cache, std::span<const std::int64_t> slots,
+void rotate_to_slots(std::string_view verb, const HeadTensor<void>& cache, const Scales& scales,
+                     std::span<const std::int64_t> slots, const HeadTensor<const void>& k,
+                     const TokenPositions& positions, const Rotation& form);
+void copy_to_slots(const HeadTensor<void>& cache, const Scales& scales, std::span<const std::int64_t> slots,
                    const HeadTensor<const void>& x);
 
 /// A tensor that is only read.

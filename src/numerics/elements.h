@@ -19,6 +19,11 @@ template <class Visitor> auto with_type(DataType type, Visitor&& visit) {
   }
 }
 
+/// The same for a cache, whose elements may also have eight bits.
+template <class Visitor> auto with_cache_type(DataType type, Visitor&& visit) {
+  return type == DataType::kE4M3 ? visit(E4M3{}) : with_type(type, visit);
+}
+
 /// An element of the caller's table in the working type, rounded once.
 template <class W> W table_element(const ConstTensorView& table, std::int64_t row, std::int64_t column) noexcept {
   const std::int64_t at = row * table.strides[0] + column * table.strides[1];

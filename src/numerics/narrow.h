@@ -18,32 +18,47 @@ template <> constexpr Format format_of<double>() { return {53, -1074}; }
 template <> constexpr Format format_of<Half>() { return {11, -24}; }
 template <> constexpr Format format_of<BFloat16>() { return {8, -133}; }
 
-/// A 16-bit format as a field of exponent and fraction bits, rounded once (to nearest, ties to even) from a double.
-/// `fraction` is 10 for f16 and 7 for bf16.
-constexpr std::uint16_t round_to_16_bits(double value, int fraction) {
+/// The exponent and fraction bits of |value| in a format with that many fraction bits and that bias, rounded once (to
+/// nearest, ties to even). Past the largest exponent they go on counting. Range: finite.
+constexpr std::uint64_t round_to_field(double value, int fraction, int bias) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
-  const auto sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000);
-  const int bias = (1 << (14 - fraction)) - 1;
-  const std::uint16_t infinity = static_cast<std::uint16_t>(((2 * bias) + 1) << fraction);
   const int exponent = static_cast<int>(bits >> 52 & 0x7FF);
-  const std::uint64_t mantissa = bits & ((std::uint64_t{1} << 52) - 1);
-  if (exponent == 0x7FF) {
-    // A NaN stays a NaN: its quiet bit is set whatever else is dropped.
-    const auto quiet = static_cast<std::uint16_t>(mantissa != 0 ? 1 << (fraction - 1) : 0);
-    return static_cast<std::uint16_t>(sign | infinity | quiet);
-  }
   const int biased = exponent - 1023 + bias;
   // Below the normal range the fraction loses one bit per power of two.
   const int shift = 52 - fraction + (biased < 1 ? 1 - biased : 0);
-  if (shift > 54 || exponent == 0) return sign;
-  const std::uint64_t full = mantissa | std::uint64_t{1} << 52;
+  if (shift > 54 || exponent == 0) return 0;
+  const std::uint64_t full = (bits & ((std::uint64_t{1} << 52) - 1)) | std::uint64_t{1} << 52;
   const std::uint64_t half = std::uint64_t{1} << (shift - 1);
   const std::uint64_t rest = full & ((half << 1) - 1);
   std::uint64_t kept = full >> shift;
   if (rest > half || (rest == half && (kept & 1))) ++kept;
   // A carry out of the fraction increments the exponent, which is exactly how rounding up to a power of two works.
-  const std::uint64_t field = biased < 1 ? kept : kept + (static_cast<std::uint64_t>(biased - 1) << fraction);
+  return biased < 1 ? kept : kept + (static_cast<std::uint64_t>(biased - 1) << fraction);
+}
+
+/// A 16-bit format, rounded once. `fraction` is 10 for f16 and 7 for bf16.
+constexpr std::uint16_t round_to_16_bits(double value, int fraction) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000);
+  const int bias = (1 << (14 - fraction)) - 1;
+  const std::uint16_t infinity = static_cast<std::uint16_t>(((2 * bias) + 1) << fraction);
+  if ((bits >> 52 & 0x7FF) == 0x7FF) {
+    // A NaN stays a NaN: its quiet bit is set whatever else is dropped.
+    const auto quiet = static_cast<std::uint16_t>(value != value ? 1 << (fraction - 1) : 0);
+    return static_cast<std::uint16_t>(sign | infinity | quiet);
+  }
+  const std::uint64_t field = round_to_field(value, fraction, bias);
   return static_cast<std::uint16_t>(sign | (field < infinity ? field : infinity));
+}
+
+/// e4m3, rounded once; what is too large becomes the largest number.
+constexpr std::uint8_t round_to_e4m3(double value) {
+  constexpr std::uint64_t kLargest = 0x7E, kNaN = 0x7F;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t sign = bits >> 56 & 0x80;
+  if (value != value) return static_cast<std::uint8_t>(sign | kNaN);
+  const std::uint64_t field = (bits >> 52 & 0x7FF) == 0x7FF ? kLargest : round_to_field(value, 3, 7);
+  return static_cast<std::uint8_t>(sign | (field < kLargest ? field : kLargest));
 }
 
 /// value · 2^exponent if the result is a double, exactly. Range: −1200 < exponent < 1000.
@@ -74,6 +89,7 @@ template <> constexpr double narrow<double>(double value) { return value; }
 template <> constexpr float narrow<float>(double value) { return static_cast<float>(value); }
 template <> constexpr Half narrow<Half>(double value) { return {round_to_16_bits(value, 10)}; }
 template <> constexpr BFloat16 narrow<BFloat16>(double value) { return {round_to_16_bits(value, 7)}; }
+template <> constexpr E4M3 narrow<E4M3>(double value) { return {round_to_e4m3(value)}; }
 
 /// Exact.
 constexpr double widen(double value) { return value; }
@@ -87,6 +103,13 @@ constexpr double widen(Half value) {
   if (exponent == 0x1F) return static_cast<double>(std::bit_cast<float>(sign | 0x7F800000u | fraction << 13));
   if (exponent != 0) return static_cast<double>(std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13));
   const double magnitude = static_cast<double>(fraction) * 0x1p-24;
+  return sign != 0 ? -magnitude : magnitude;
+}
+constexpr double widen(E4M3 value) {
+  const std::uint32_t sign = (value.bits & 0x80u) << 24, exponent = value.bits >> 3 & 0xF, fraction = value.bits & 7u;
+  if ((value.bits & 0x7Fu) == 0x7F) return static_cast<double>(std::bit_cast<float>(sign | 0x7FC00000u));
+  if (exponent != 0) return static_cast<double>(std::bit_cast<float>(sign | (exponent + 120) << 23 | fraction << 20));
+  const double magnitude = static_cast<double>(fraction) * 0x1p-9;
   return sign != 0 ? -magnitude : magnitude;
 }
 

@@ -547,6 +547,25 @@ static void test_append(void) {
   CHECK(memcmp(k_pool[0], k_pool[1], sizeof k_pool[0]) == 0 && k_pool[0][6][0] != 0);
   CHECK(memcmp(v_pool[0], v_pool[1], sizeof v_pool[0]) == 0 && v_pool[0][1][0] == v[2][0]);
 
+  /* a cache of bytes: a step gives the bytes of its parts, as e4m3 or as unsigned numbers */
+  static uint8_t bytes[4][8][kD];
+  float k_scale[] = {0.01f}, v_scale[] = {0.5f};
+  const posenc_tensor k_by = tensor(k_scale, kF32, 1, SHAPE(1)), v_by = tensor(v_scale, kF32, 1, SHAPE(1));
+  const posenc_dtype byte = {1, 8, 1}, e4m3 = {10, 8, 1};
+  posenc_tensor narrow[4];
+  for (int i = 0; i < 4; ++i) narrow[i] = tensor(bytes[i], i < 2 ? byte : e4m3, 4, shape);
+  const posenc_key_value narrow_cache = {&narrow[0], &narrow[2]};
+  step.q = step.q_out = NULL;
+  step.k_scale = &k_by, step.v_scale = &v_by;
+  OK(posenc_append(rope, narrow_cache, &slots, &step, &at, NULL));
+  OK(posenc_rotate_into_scaled(rope, &narrow[1], &k_by, &slots, &keys, &at, NULL));
+  OK(posenc_rotate_into_scaled(NULL, &narrow[3], &v_by, &slots, &values, NULL, NULL));
+  CHECK(memcmp(bytes[0], bytes[1], sizeof bytes[0]) == 0 && bytes[0][6][0] != 0);
+  CHECK(memcmp(bytes[2], bytes[3], sizeof bytes[0]) == 0 && bytes[2][1][0] != 0);
+  REFUSES(posenc_rotate_into_scaled(NULL, &caches[3], &v_by, &slots, &values, NULL, NULL), POSENC_INVALID,
+          "copy_into: the scale is for a cache of e4m3, but it has elements of f32");
+  step.k_scale = step.v_scale = NULL;
+
   /* Gemma's norm, and nothing rotated */
   static float weight[kD] = {0.5f, -0.5f, 0, 1, 2, 3, -1, 0.25f};
   const posenc_tensor weights = tensor(weight, kF32, 1, SHAPE(kD));

@@ -243,7 +243,7 @@ TEST(Append, SlotsOnAnotherDeviceAreRefused) {
   const auto k_before = pools.k;
   const std::vector<std::int64_t> two = {0, 1};
   const Slots there(two, Device::kCuda);
-  const TensorView cache = pools.views().k;
+  const TensorView cache = pools.views().k.tensor;
   EXPECT_EQ(message_of([&] { copy_slots(cache, there, two); }), "copy_slots: `to` is on cuda but `from` is on host");
   EXPECT_EQ(message_of([&] { copy_slots(cache, there, there); }),
             "copy_slots: the slots are on cuda but the cache is on host");

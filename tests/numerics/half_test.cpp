@@ -1,4 +1,4 @@
-// Every 16-bit float: its value, and the conversion back.
+// Every float of 16 and 8 bits: its value, and the conversion back.
 
 #include "posenc/half.h"
 
@@ -51,6 +51,39 @@ TEST(Half, RoundsToNearestAndTiesToEven) {
   EXPECT_EQ(to_double(to_half(2051)), 2052);
   EXPECT_EQ(to_double(to_half(65519)), 65504);  // the largest; half a step more is infinite
   EXPECT_TRUE(std::isinf(to_double(to_half(65520))));
+}
+
+TEST(E4M3, EveryValueThereAndBack) {
+  for (unsigned bits = 0; bits < 0x100U; ++bits) {
+    const E4M3 one{static_cast<std::uint8_t>(bits)};
+    const int exponent = static_cast<int>(bits >> 3 & 0xF), digits = static_cast<int>(bits & 7);
+    const double size = exponent == 0 ? std::ldexp(digits, -9) : std::ldexp(8 + digits, exponent - 10);
+    if ((bits & 0x7FU) == 0x7F) {
+      EXPECT_TRUE(std::isnan(to_double(one))) << bits;
+      continue;
+    }
+    EXPECT_EQ(to_double(one), (bits & 0x80U) != 0 ? -size : size) << bits;
+    EXPECT_EQ(to_e4m3(to_double(one)), one) << bits;
+  }
+  EXPECT_EQ(to_e4m3(std::nan("")).bits & 0x7F, 0x7F);
+}
+
+TEST(E4M3, RoundsToNearestAndSaturates) {
+  // halfway between neighbours: to the even one
+  for (unsigned bits = 0; bits < 0x7EU; ++bits) {
+    const double low = to_double(E4M3{static_cast<std::uint8_t>(bits)}),
+                 high = to_double(E4M3{static_cast<std::uint8_t>(bits + 1)}), middle = (low + high) / 2;
+    EXPECT_EQ(to_e4m3(middle).bits, bits + bits % 2) << bits;
+    EXPECT_EQ(to_e4m3(std::nextafter(middle, 0)).bits, bits) << bits;
+    EXPECT_EQ(to_e4m3(-std::nextafter(middle, 1e9)).bits, 0x80U + bits + 1) << bits;
+  }
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double large : {448.0, 464.0, 480.0, 1e300, infinity}) {
+    EXPECT_EQ(to_double(to_e4m3(large)), 448);
+    EXPECT_EQ(to_double(to_e4m3(-large)), -448);
+  }
+  EXPECT_EQ(to_e4m3(1e-300).bits, 0);
+  EXPECT_EQ(to_e4m3(-0.0).bits, 0x80);
 }
 
 }  // namespace

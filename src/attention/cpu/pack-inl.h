@@ -36,7 +36,7 @@ HWY_INLINE void widen_row(const T* HWY_RESTRICT x, std::int64_t step, std::int64
 // Rows `begin` to `end` of one head, [rows, stride] f32, padded with zeros.
 inline void pack_rows(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
                       std::int64_t end, std::int64_t stride, float* HWY_RESTRICT out) {
-  kernels::with_type(x.type, [&](auto kind) HWY_ATTR {
+  kernels::with_cache_type(x.type, [&](auto kind) HWY_ATTR {
     using T = decltype(kind);
     if constexpr (!std::is_same_v<T, double>) {
       for (std::int64_t t = begin; t < end; ++t, out += stride) {
@@ -114,7 +114,7 @@ template <class T> HWY_INLINE void transpose_group(const T* HWY_RESTRICT x, std:
 }
 inline void pack_groups(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
                         std::int64_t end, float* HWY_RESTRICT out) {
-  kernels::with_type(x.type, [&](auto kind) HWY_ATTR {
+  kernels::with_cache_type(x.type, [&](auto kind) HWY_ATTR {
     using T = decltype(kind);
     if constexpr (!std::is_same_v<T, double>) {
       for (std::int64_t t = begin; t < end; t += kGroup, out += kGroup * x.features) {

@@ -24,10 +24,11 @@ template <class Products> void finish_rows(Block& block, std::int64_t first, std
   const std::int64_t width = width_of<Products>(), features = block.job.v.features;
   const std::int64_t panel = (first - block.begin) / width, lane = (first - block.begin) % width;
   const float* const sums = block.sums_of(panel) + lane;
+  const float scale = block.job.value_scales.of(block.key_head());
   HWY_ALIGN float by[kMostLanes] = {};
   for (std::int64_t i = 0; i < lanes(); ++i) {
     const float total = block.row_sum[static_cast<std::size_t>(first - block.begin + i)];
-    by[i] = total == 0.0f ? 0.0f : 1.0f / total;
+    by[i] = total == 0.0f ? 0.0f : scale / total;
   }
   columns_as_rows(sums, width, by, features, block.results.data());
   for (std::int64_t i = 0; i < count; ++i) {  // 0 without a visible key, whatever the sums

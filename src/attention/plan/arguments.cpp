@@ -35,12 +35,33 @@ void check_type(std::string_view verb, std::string_view what, DataType type, Dat
 
 bool is_narrow(DataType type) { return type == DataType::kF16 || type == DataType::kBF16; }
 
-// k and v have the same type; q has it too, or is f32 with a narrower cache.
-void check_types(std::string_view verb, const AttentionInputs& inputs) {
-  if (inputs.q.type != DataType::kF32 || !is_narrow(inputs.k.type)) {
-    check_type(verb, "k", inputs.k.type, inputs.q.type);
+// k and v have the same type; q has it too, or is wider than the cache but not f64.
+void check_types(const AttentionCall& call) {
+  const AttentionInputs& inputs = call.inputs;
+  const bool is_f32 = inputs.q.type == DataType::kF32, is_e4m3 = inputs.k.type == DataType::kE4M3;
+  if (!(is_f32 && is_narrow(inputs.k.type)) && !(is_e4m3 && (is_f32 || is_narrow(inputs.q.type)))) {
+    check_type(call.verb, "k", inputs.k.type, inputs.q.type);
   }
-  check_type(verb, "v", inputs.v.type, inputs.k.type);
+  check_type(call.verb, "v", inputs.v.type, inputs.k.type);
+  if (!is_e4m3) return;
+  if (call.rotation != nullptr && !call.keys_are_rotated) {
+    raise(fmt::format("{}: keys of e4m3 are rotated before they are written (rotate_into): set keys_are_rotated",
+                      call.verb));
+  }
+  if (call.bias != nullptr && terms::is_one_of<DistanceVectors, CountedGates>(*call.bias)) {
+    raise(fmt::format("{}: the term {} reads queries and keys, which e4m3 does not support", call.verb,
+                      terms::name_of(*call.bias)));
+  }
+}
+
+// The scales of an 8-bit cache. Those of keys that differ from head to head multiply the queries instead (query_factors).
+void plan_scales(const AttentionCall& call, Plan& plan) {
+  AttentionJob& job = plan.job;
+  job.value_scales = kernels::scales_of(call.verb, "v_scale", call.v_scale, job.v.type, job.v.heads);
+  plan.key_scales = kernels::scales_of(call.verb, "k_scale", call.k_scale, job.k.type, job.k.heads);
+  if (plan.key_scales.stride != 0) return;
+  job.scale *= static_cast<double>(plan.key_scales.of(0));
+  plan.key_scales = {};
 }
 
 // k or v as sequences of tokens if it is a pool of pages.
@@ -253,15 +274,19 @@ void plan_rotation(const AttentionCall& call, const ConstTensorView& q, Plan& pl
   }
 }
 
-// q times its temperature, in the type of sums. Everything else that position does to q and k is linear in q.
-ConstTensorView plan_temperature(const Temperature& temperature, const ConstTensorView& given, Plan& plan) {
+// q times its temperature and the scales of its keys, in the type of sums. Everything else that position does to q and k is
+// linear in q.
+ConstTensorView plan_factors(const Temperature* temperature, const ConstTensorView& given, Plan& plan) {
   AttentionJob& job = plan.job;
   const HeadTensor<const void> q = job.q;
-  const std::int64_t heads = temperature.head_scales.empty() ? 1 : q.heads;
+  const bool is_shared =
+      plan.key_scales.first == nullptr && (temperature == nullptr || temperature->head_scales.empty());
+  const std::int64_t heads = is_shared ? 1 : q.heads;
   plan.query_factors.reserve(static_cast<std::size_t>(q.batch * heads * q.sequence));
   for (std::int64_t row = 0; row < q.batch * heads * q.sequence; ++row) {
     const std::int64_t b = row / q.sequence / heads, h = row / q.sequence % heads, i = row % q.sequence;
-    plan.query_factors.push_back(factor_at(temperature, job.places.queries.at(b, i), h));
+    const double factor = temperature == nullptr ? 1.0 : factor_at(*temperature, job.places.queries.at(b, i), h);
+    plan.query_factors.push_back(factor * static_cast<double>(plan.key_scales.of(h / job.group)));
   }
   const DataType type = sums_type(given.type);
   plan.scaled_q.resize(static_cast<std::size_t>(count_of(given.shape) * size_of(type)));
@@ -293,9 +318,9 @@ bool has_work(const AttentionJob& job) { return job.q.batch * job.q.heads * job.
 void plan_inputs(const AttentionCall& call, Plan& plan) {
   AttentionJob& job = plan.job;
   job.q = tensor_of(call.verb, "q", call.inputs.q);
-  job.k = tensor_of(call.verb, "k", call.inputs.k);
-  job.v = tensor_of(call.verb, "v", call.inputs.v);
-  check_types(call.verb, call.inputs);
+  job.k = tensor_of(call.verb, "k", call.inputs.k, Types::kOfCache);
+  job.v = tensor_of(call.verb, "v", call.inputs.v, Types::kOfCache);
+  check_types(call);
   check_device_spans(call, job.q.batch);
   if (!call.block_table.empty() || !call.device_block_table.empty()) {
     take_pages(call, job.q.batch, job.k);
@@ -306,6 +331,7 @@ void plan_inputs(const AttentionCall& call, Plan& plan) {
   if (job.q.features < 1) raise(fmt::format("{}: q has no features", call.verb));
   job.scale = call.scale;
   check_factors(call, job);
+  plan_scales(call, plan);
   job.softcap = call.softcap;
   plan_sights(call, call.inputs.q.device != Device::kHost, plan);
   plan_pages(call, plan);
@@ -333,7 +359,8 @@ void plan_position(const AttentionCall& call, Plan& plan) {
     plan_places(call, 1, false, plan);
   }
   const ConstTensorView& q = call.inputs.q;
-  const ConstTensorView warm_q = call.temperature != nullptr ? plan_temperature(*call.temperature, q, plan) : q;
+  const bool has_factors = call.temperature != nullptr || plan.key_scales.first != nullptr;
+  const ConstTensorView warm_q = has_factors ? plan_factors(call.temperature, q, plan) : q;
   if (call.bias != nullptr) {
     plan_vectors(call, plan);
     plan_gates(call, plan);

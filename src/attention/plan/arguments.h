@@ -10,9 +10,9 @@ namespace posenc::attend {
 // The checks shared by attention and its backward pass. Each throws an Error that begins with the verb.
 
 /// All four axes of a tensor, even of an empty one: kernels::heads_of drops its extents, which the checks compare.
-template <class Void>
-HeadTensor<Void> tensor_of(std::string_view verb, std::string_view what, const BasicTensorView<Void>& view) {
-  HeadTensor<Void> heads = kernels::heads_of(verb, what, view);
+template <class Void> HeadTensor<Void> tensor_of(std::string_view verb, std::string_view what,
+                                                 const BasicTensorView<Void>& view, Types types = Types::kOfNumbers) {
+  HeadTensor<Void> heads = kernels::heads_of(verb, what, view, types);
   const int rank = view.shape.rank;
   heads.batch = rank > 3 ? view.shape[0] : 1;
   heads.heads = rank > 2 ? view.shape.back(2) : 1;

@@ -20,9 +20,11 @@ constexpr OptionSet kHostTakes(&Options::position, &Options::axes, &Options::cau
                                &Options::rounds_rotated, &Options::query_lengths, &Options::key_lengths,
                                &Options::packed, &Options::packed_keys, &Options::key_mask, &Options::block_table,
                                &Options::device_key_lengths, &Options::device_block_table, &Options::is_repeatable,
-                               &Options::weights, &Options::logsumexp, &Options::spans);
+                               &Options::weights, &Options::logsumexp, &Options::spans, &Options::k_scale,
+                               &Options::v_scale);
 constexpr OptionSet kNoKernel(&Options::softcap, &Options::temperature, &Options::sinks, &Options::mask,
-                              &Options::position_queries, &Options::log_gates, &Options::weights, &Options::spans);
+                              &Options::position_queries, &Options::log_gates, &Options::weights, &Options::spans,
+                              &Options::k_scale, &Options::v_scale);
 
 }  // namespace
 
@@ -66,6 +68,7 @@ AttentionCall call_of(std::string_view verb, const TensorView& out, const Attent
   call.key_mask = options.key_mask, call.spans = options.spans, call.block_table = options.block_table;
   call.device_key_lengths = options.device_key_lengths, call.device_block_table = options.device_block_table;
   call.query_positions = options.query_positions, call.key_positions = options.key_positions;
+  call.k_scale = options.k_scale, call.v_scale = options.v_scale;
   call.is_repeatable = options.is_repeatable, call.weights = options.weights, call.logsumexp = options.logsumexp;
   return call;
 }

@@ -30,7 +30,7 @@ struct AttentionCall {
   std::span<const std::int32_t> block_table, device_key_lengths, device_block_table;
   std::optional<Positions> query_positions, key_positions;
 
-  ConstTensorView sinks, mask, position_queries, log_gates;
+  ConstTensorView sinks, mask, position_queries, log_gates, k_scale, v_scale;
   TensorView weights, logsumexp;
 
   bool has_lengths() const { return !query_lengths.empty() || !key_lengths.empty(); }

@@ -25,14 +25,16 @@ struct Plan {
   AlignedVector<std::int64_t> query_ids, key_ids;    // positions, unless simply consecutive
   AlignedVector<float> q_cos_sin, k_cos_sin;         // its cosines and sines, if rows are rotated on load
   AlignedVector<std::byte> rotated_q, rotated_k;     // q and k after it, if rotated beforehand
-  AlignedVector<std::byte> scaled_q;                 // q times its temperature, in the type of sums
+  AlignedVector<std::byte> scaled_q;                 // q times its factors, in the type of sums
   AlignedVector<std::byte> scaled_position_queries;  // the same for what replaces q with vectors by distance
-  AlignedVector<double> query_factors;               // [batch, 1 or heads, queries]: that temperature; empty: none
-  AlignedVector<double> gate_sums;                   // [batch, heads, keys]
-  AlignedVector<double> sinks;                       // [heads]
-  AlignedVector<PositionRange> limit_queries;        // of a window or chunk by position
-  AlignedVector<std::int64_t> limit_keys;            // the positions of keys, for these
-  AlignedVector<std::int32_t> pages;                 // the block table, if it may name pages that are never read
+  kernels::Scales key_scales;                        // of an 8-bit cache, if they differ from head to head
+  // [batch, 1 or heads, queries]: the temperature, times those scales; empty: none
+  AlignedVector<double> query_factors;
+  AlignedVector<double> gate_sums;             // [batch, heads, keys]
+  AlignedVector<double> sinks;                 // [heads]
+  AlignedVector<PositionRange> limit_queries;  // of a window or chunk by position
+  AlignedVector<std::int64_t> limit_keys;      // the positions of keys, for these
+  AlignedVector<std::int32_t> pages;           // the block table, if it may name pages that are never read
 
   Plan() = default;
   Plan(const Plan&) = delete;

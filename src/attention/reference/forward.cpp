@@ -13,6 +13,7 @@
 namespace posenc::attend::reference {
 namespace {
 
+using kernels::with_cache_type;
 using kernels::with_type;
 using terms::Score;
 
@@ -67,7 +68,7 @@ double scaled_product(const AttentionJob& job, std::int64_t b, std::int64_t h, s
 }
 double scaled_product(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   return with_type(job.q.type, [&](auto q_kind) {
-    return with_type(
+    return with_cache_type(
         job.k.type, [&](auto k_kind) { return scaled_product<decltype(q_kind), decltype(k_kind)>(job, b, h, i, j); });
   });
 }
@@ -168,7 +169,7 @@ void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::in
   const bool has_value_vectors = value_table.data != nullptr;
   const terms::Tokens tokens = job.tokens();
   std::vector<double> sums(static_cast<std::size_t>(job.v.features), 0.0);
-  with_type(job.v.type, [&](auto kind) {
+  with_cache_type(job.v.type, [&](auto kind) {
     for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
       if (job.is_hidden(b, h, i, j)) continue;
       const double weight = weights[static_cast<std::size_t>(j)];
@@ -184,6 +185,7 @@ void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::in
       });
     }
   });
+  for (double& sum : sums) sum *= static_cast<double>(job.value_scales.of(h / job.group));
   const auto write = [](const HeadTensor<void>& to, std::int64_t batch, std::int64_t head, std::int64_t token,
                         const std::vector<double>& values) {
     if (to.data == nullptr) return;

@@ -64,6 +64,37 @@ template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const Half* from) {
 
 #endif
 
+// e4m3 is an f16 without its lowest seven bits, and with another bias of the exponent; its NaN is not one there.
+#if POSENC_NATIVE_F16
+template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const E4M3* from) {
+  const hn::Rebind<hwy::float16_t, D> half;
+  const hn::Rebind<std::uint8_t, D> d8;
+  const hn::Rebind<std::uint16_t, D> d16;
+  const hn::Rebind<std::int16_t, D> di16;
+  const auto bits = hn::PromoteTo(d16, hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(from)));
+  const auto with_sign_twice = hn::BitCast(d16, hn::ShiftRight<1>(hn::BitCast(di16, hn::ShiftLeft<8>(bits))));
+  const auto is_nan = hn::Eq(hn::Or(bits, hn::Set(d16, 0x80)), hn::Set(d16, 0xFF));
+  const auto value = hn::Or(hn::And(with_sign_twice, hn::Set(d16, 0xBFFF)), hn::VecFromMask(d16, is_nan));
+  return hn::Mul(hn::PromoteTo(d, hn::BitCast(half, value)), hn::Set(d, 256.0f));
+}
+#else
+template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const E4M3* from) {
+  const hn::RebindToUnsigned<D> du;
+  const hn::Rebind<std::uint8_t, D> d8;
+  const auto bits = hn::PromoteTo(du, hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(from)));
+  const auto sign = hn::ShiftLeft<24>(hn::And(bits, hn::Set(du, 0x80)));
+  const auto size = hn::ShiftLeft<20>(hn::And(bits, hn::Set(du, 0x7F)));
+  const auto normal = hn::Add(size, hn::Set(du, 120u << 23));
+  // A subnormal is its fraction added to 2^-6; subtracting 2^-6 leaves it, exactly.
+  const auto base = hn::Set(du, 121u << 23);
+  const auto small = hn::BitCast(du, hn::Sub(hn::BitCast(d, hn::Add(size, base)), hn::BitCast(d, base)));
+  const auto is_small = hn::Lt(size, hn::Set(du, 1u << 23));
+  const auto is_nan = hn::Eq(size, hn::Set(du, 0x7Fu << 20));
+  const auto value = hn::IfThenElse(is_nan, hn::Set(du, 0x7FC00000), hn::IfThenElse(is_small, small, normal));
+  return hn::BitCast(d, hn::Or(sign, value));
+}
+#endif
+
 template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, float* to) { hn::StoreU(value, d, to); }
 template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, double* to) { hn::StoreU(value, d, to); }
 
@@ -143,6 +174,25 @@ template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, Half* to) {
   hn::StoreU(hn::TruncateTo(d16, to_f16_lanes(d, value)), d16, reinterpret_cast<std::uint16_t*>(to));
 }
 #endif
+
+template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, E4M3* to) {
+  const hn::RebindToUnsigned<D> du;
+  const hn::Rebind<std::uint8_t, D> d8;
+  const auto bits = hn::BitCast(du, value);
+  const auto sign = hn::And(hn::ShiftRight<24>(bits), hn::Set(du, 0x80));
+  const auto size = hn::And(bits, hn::Set(du, 0x7FFFFFFF));
+  const auto odd = hn::And(hn::ShiftRight<20>(size), hn::Set(du, 1));
+  const auto rebased = hn::Sub(hn::Add(size, hn::Add(odd, hn::Set(du, 0x7FFFF))), hn::Set(du, 120u << 23));
+  const auto normal = hn::Min(hn::ShiftRight<20>(rebased), hn::Set(du, 0x7E));
+  // Below 2^-6 the last bit is worth 2^-9, which is the last bit of a float at 2^14: adding 2^14 rounds there.
+  const auto large = hn::Set(d, 0x1p14f);
+  const auto small = hn::Sub(hn::BitCast(du, hn::Add(hn::BitCast(d, size), large)), hn::BitCast(du, large));
+  const auto is_small = hn::Lt(size, hn::Set(du, 121u << 23));
+  const auto is_nan = hn::Gt(size, hn::Set(du, 0x7F800000));
+  const auto number = hn::IfThenElse(is_small, small, normal);
+  const auto all = hn::Or(sign, hn::IfThenElse(is_nan, hn::Set(du, 0x7F), number));
+  hn::StoreU(hn::TruncateTo(d8, all), d8, reinterpret_cast<std::uint8_t*>(to));
+}
 
 // 32-bit lanes at an address aligned only for 16-bit elements.
 #if HWY_TARGET == HWY_SCALAR

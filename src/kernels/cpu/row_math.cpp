@@ -130,6 +130,19 @@ void copy_f32(float* HWY_RESTRICT out, const float* HWY_RESTRICT x, std::int64_t
   for (; i < n; ++i) out[i] = x[i] == x[i] ? x[i] : hn::GetLane(nan);
 }
 
+template <class T>
+HWY_INLINE void quantise(E4M3* HWY_RESTRICT out, const T* HWY_RESTRICT x, float scale, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto by = hn::Set(d, scale);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) store_as(d, hn::Div(load_as(d, x + i), by), out + i);
+  for (; i < n; ++i) out[i] = narrowed<E4M3>(widened<float>(x[i]) / scale);
+}
+void quantise_f32(E4M3* out, const float* x, float scale, std::int64_t n) { quantise(out, x, scale, n); }
+void quantise_f16(E4M3* out, const Half* x, float scale, std::int64_t n) { quantise(out, x, scale, n); }
+void quantise_bf16(E4M3* out, const BFloat16* x, float scale, std::int64_t n) { quantise(out, x, scale, n); }
+
 void sum_f32(double* HWY_RESTRICT sums, const float* HWY_RESTRICT x, std::int64_t n) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
@@ -158,6 +171,9 @@ HWY_EXPORT(f16_to_bf16);
 HWY_EXPORT(widen_f16);
 HWY_EXPORT(widen_bf16);
 HWY_EXPORT(copy_f32);
+HWY_EXPORT(quantise_f32);
+HWY_EXPORT(quantise_f16);
+HWY_EXPORT(quantise_bf16);
 HWY_EXPORT(sum_f32);
 
 void add_rows(const AddRows<float, float>& job) noexcept { HWY_DYNAMIC_DISPATCH(add_f32)(job); }
@@ -180,6 +196,15 @@ void widen_row(float* out, const BFloat16* x, std::int64_t n) noexcept {
 }
 void copy_without_payload(float* out, const float* x, std::int64_t n) noexcept {
   HWY_DYNAMIC_DISPATCH(copy_f32)(out, x, n);
+}
+void quantise_row(E4M3* out, const float* x, float scale, std::int64_t n) noexcept {
+  HWY_DYNAMIC_DISPATCH(quantise_f32)(out, x, scale, n);
+}
+void quantise_row(E4M3* out, const Half* x, float scale, std::int64_t n) noexcept {
+  HWY_DYNAMIC_DISPATCH(quantise_f16)(out, x, scale, n);
+}
+void quantise_row(E4M3* out, const BFloat16* x, float scale, std::int64_t n) noexcept {
+  HWY_DYNAMIC_DISPATCH(quantise_bf16)(out, x, scale, n);
 }
 void sum_row(double* sums, const float* x, std::int64_t n) noexcept { HWY_DYNAMIC_DISPATCH(sum_f32)(sums, x, n); }
 

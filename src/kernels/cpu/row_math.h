@@ -36,6 +36,11 @@ void widen_row(float* out, const BFloat16* x, std::int64_t n) noexcept;
 /// out[i] = x[i]; a NaN becomes the one without payload.
 void copy_without_payload(float* out, const float* x, std::int64_t n) noexcept;
 
+/// out[i] = x[i] / scale in f32, rounded to nearest.
+void quantise_row(E4M3* out, const float* x, float scale, std::int64_t n) noexcept;
+void quantise_row(E4M3* out, const Half* x, float scale, std::int64_t n) noexcept;
+void quantise_row(E4M3* out, const BFloat16* x, float scale, std::int64_t n) noexcept;
+
 /// sums[i] += x[i].
 void sum_row(double* sums, const float* x, std::int64_t n) noexcept;
 

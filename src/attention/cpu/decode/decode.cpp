@@ -137,12 +137,13 @@ void write_row(Splits& splits, std::int64_t head, std::int64_t r) {
     const float* const sums = splits.sums.data() + static_cast<std::int64_t>(place(split)) * features;
     for (std::int64_t f = 0; f < features; ++f) row[f] += weight * static_cast<double>(sums[f]);
   }
+  const auto scale = static_cast<double>(job.value_scales.of(head % job.k.heads));
   if (!is_number) total = std::numeric_limits<double>::quiet_NaN();
   kernels::with_type(job.out.type, [&](auto kind) {
     using T = decltype(kind);
     T* out = job.out.row<T>(b, h, i);
     for (std::int64_t f = 0; f < features; ++f) {
-      out[f * job.out.feature_stride] = numerics::narrow<T>(total == 0 ? 0.0 : row[f] / total);
+      out[f * job.out.feature_stride] = numerics::narrow<T>(total == 0 ? 0.0 : row[f] * scale / total);
     }
   });
   if (job.logsumexp.data == nullptr) return;

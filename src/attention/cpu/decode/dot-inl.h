@@ -308,7 +308,23 @@ template <class K> HWY_INLINE std::int64_t score_transposed(const float* q, std:
 inline bool transposes_keys(std::int64_t, std::int64_t) { return false; }
 #endif
 
-// scores[row, key] of `rows` queries and `count` keys.
+// scores[row, key] of `rows` queries and `count` keys, one query after another.
+template <class K> HWY_INLINE void score_singly(const float* q, std::int64_t rows, const StepRows& keys,
+                                                std::int64_t count, std::int64_t features, float* scores,
+                                                std::int64_t stride) {
+  for (std::int64_t r = 0; r < rows; ++r, q += features, scores += stride) {
+    if (kHoldsQueries && features % kHeld == 0) {
+      score_one<K>(q, keys, count, features, scores);
+      continue;
+    }
+    std::int64_t j = 0;
+    for (; j + 2 <= count; j += 2) {
+      dot_1x2(q, static_cast<const K*>(keys[j]), static_cast<const K*>(keys[j + 1]), features, scores + j);
+    }
+    if (j < count) scores[j] = dot_1x1(q, static_cast<const K*>(keys[j]), features);
+  }
+}
+// The same, four queries at a time.
 template <class K> HWY_INLINE void score_by_rows(const float* q, std::int64_t rows, const StepRows& keys,
                                                  std::int64_t count, std::int64_t features, float* scores,
                                                  std::int64_t stride) {
@@ -338,19 +354,14 @@ template <class K> HWY_INLINE void score_by_rows(const float* q, std::int64_t ro
       }
     }
   }
-  for (; r < rows; ++r, q += features, scores += stride) {
-    if (kHoldsQueries && features % kHeld == 0) {
-      score_one<K>(q, keys, count, features, scores);
-      continue;
-    }
-    std::int64_t j = 0;
-    for (; j + 2 <= count; j += 2) {
-      dot_1x2(q, static_cast<const K*>(keys[j]), static_cast<const K*>(keys[j + 1]), features, scores + j);
-    }
-    if (j < count) scores[j] = dot_1x1(q, static_cast<const K*>(keys[j]), features);
-  }
+  score_singly<K>(q, rows - r, keys, count, features, scores, stride);
 }
-template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows, const StepRows& keys,
+// Keys of 8 bits come one query after another: for four queries and more, they were widened.
+HWY_INLINE void score_rows(E4M3 /*type*/, const float* q, std::int64_t rows, const StepRows& keys, std::int64_t count,
+                           std::int64_t features, float* scores, std::int64_t stride) {
+  score_singly<E4M3>(q, rows, keys, count, features, scores, stride);
+}
+template <class K> HWY_INLINE void score_rows(K /*type*/, const float* q, std::int64_t rows, const StepRows& keys,
                                               std::int64_t count, std::int64_t features, float* scores,
                                               std::int64_t stride) {
 #if HWY_TARGET == HWY_AVX3

@@ -24,14 +24,19 @@ struct PassMemory {
   std::int64_t rows;
   RowReader k, v;
   // 16-bit values that are multiplied in f32 are widened once if eight or more rows use them; if eight rows share a load,
-  // 32 or more.
-  bool widens_values =
-      rows >= (transposes_keys(rows, v.x.features) ? 8 : 2) * kFewRows && v.in_place && v.type != DataType::kF32;
+  // 32 or more. Those of 8 bits, which take longer to widen, if four do.
+  bool widens_values = v.in_place && v.type != DataType::kF32 &&
+                       rows >= (v.type == DataType::kE4M3             ? 1
+                                : transposes_keys(rows, v.x.features) ? 8
+                                                                      : 2) *
+                                   kFewRows;
   AlignedVector<float> wide_values =
       AlignedVector<float>(widens_values ? static_cast<std::size_t>(kDecodeStep * v.x.features) : 0);
   // So are keys, from 32 rows on; with fewer, it costs more than it saves.
   bool widens_keys =
-      rows >= 8 * kFewRows && !transposes_keys(rows, k.x.features) && k.in_place && k.type != DataType::kF32;
+      k.in_place && (k.type == DataType::kE4M3
+                         ? rows >= kFewRows
+                         : rows >= 8 * kFewRows && !transposes_keys(rows, k.x.features) && k.type != DataType::kF32);
   AlignedVector<float> wide_keys =
       AlignedVector<float>(widens_keys ? static_cast<std::size_t>(kDecodeStep * k.x.features) : 0);
 

@@ -161,12 +161,14 @@ template <class Visitor> HWY_INLINE void with_rows(const RowReader& rows, const 
     visit(Half{});
   } else if (rows.type == DataType::kBF16) {
     visit(BFloat16{});
+  } else if (rows.type == DataType::kE4M3) {
+    visit(E4M3{});
   } else {
     visit(float{});
   }
 }
 
-// Widens 16-bit rows, at most kDecodeStep of them, to f32 in a buffer.
+// Widens rows of 16 or 8 bits, at most kDecodeStep of them, to f32 in a buffer.
 HWY_INLINE StepRows widened(const RowReader& reader, const StepRows& rows, std::int64_t count, float* to,
                             std::int64_t* offsets) {
   const std::int64_t features = reader.x.features, bytes = features * static_cast<std::int64_t>(sizeof(float));

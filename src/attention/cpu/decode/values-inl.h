@@ -94,15 +94,17 @@ HWY_NOINLINE void add_in_f32(SplitPass& pass, const Step& step, const StepRows& 
     const float* const weights = step.scores(0);
     const float* const rescale = step.block.rescale;
     std::int64_t r = done;
+    if constexpr (sizeof(V) > 1) {  // those of 8 bits were widened for four rows and more
 #if HWY_TARGET == HWY_AVX3
-    for (; features % 32 == 0 && r + kManyRows <= pass.rows; r += kManyRows) {
-      add_rows_8<V>(weights + r * pass.stride, pass.stride, from, count, features, rescale + r, r == 0,
-                    step.block.sums + r * features);
-    }
+      for (; features % 32 == 0 && r + kManyRows <= pass.rows; r += kManyRows) {
+        add_rows_8<V>(weights + r * pass.stride, pass.stride, from, count, features, rescale + r, r == 0,
+                      step.block.sums + r * features);
+      }
 #endif
-    for (; takes_fours && r + 4 <= pass.rows; r += 4) {
-      add_rows_4<V>(weights + r * pass.stride, pass.stride, from, count, features, rescale + r, r == 0,
-                    step.block.sums + r * features);
+      for (; takes_fours && r + 4 <= pass.rows; r += 4) {
+        add_rows_4<V>(weights + r * pass.stride, pass.stride, from, count, features, rescale + r, r == 0,
+                      step.block.sums + r * features);
+      }
     }
     for (; r < pass.rows; ++r) {
       for_each_64_rows(

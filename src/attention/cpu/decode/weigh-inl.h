@@ -126,7 +126,7 @@ inline void score_step(SplitPass& pass, const Step& step) {
   const StepRows keys = pass.memory.k.load(pass.run.b, pass.run.g, step.begin, step.end);
   if (pass.native.score(step, keys)) return;
   const auto score = [&](auto kind, const StepRows& from) HWY_ATTR {
-    score_rows<decltype(kind)>(pass.q.data(), pass.rows, from, step.count(), features, step.scores(0), pass.stride);
+    score_rows(kind, pass.q.data(), pass.rows, from, step.count(), features, step.scores(0), pass.stride);
   };
   if (!pass.memory.widens_keys) {
     with_rows(pass.memory.k, [&](auto kind) HWY_ATTR { score(kind, keys); });
