@@ -432,7 +432,7 @@ class Bytes(unittest.TestCase):
         with self.assertRaisesRegex(posenc.Error, "the scale is for a cache of e4m3, but it has elements of f32"):
             posenc.copy_into(pool.astype(np.float32), [0], k, scale=2)
         with self.assertRaisesRegex(posenc.Error, "shift: the cache must be f32, f64, f16 or bf16 but is e4m3"):
-            posenc.shift(pool, 100, ROPE, slots=[0])
+            posenc.shift(pool, ROPE, 100, slots=[0])
         self.assertFalse(pool.any())
 
 

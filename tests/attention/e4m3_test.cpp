@@ -225,7 +225,7 @@ TEST(E4M3Attention, RefusesWhatDoesNotFit) {
   EXPECT_EQ(said({.position = prepare(Rope{.dims = 8})}),
             "attention: keys of e4m3 are rotated before they are written (rotate_into): set keys_are_rotated");
   EXPECT_EQ(said({.position = prepare(Rope{.dims = 8}), .keys_are_rotated = true}), "accepted");
-  EXPECT_EQ(said({.k_scale = view(kScales[0], {1}), .v_scale = q.view()}).substr(0, 31),
+  EXPECT_EQ(said({.k_scale = view(kScales[0], {1}), .v_scale = q.view()}).substr(0, 32),
             "attention: v_scale must have 1 a");
   EXPECT_EQ(message_of([&] { attention(wide_out.view(), wide.view(), k.bytes.view(), k.bytes.view()); }),
             "attention: k is e4m3 but must be f64");

@@ -59,7 +59,7 @@ TEST(Extremes, TypesAndDevicesThatAreNone) {
   EXPECT_EQ(x.attend(q), "attention: q must be f32, f64, f16 or bf16 but is unknown");
   EXPECT_EQ(x.attend(x.q(), {.mask = ConstTensorView(x.in.data(), static_cast<DataType>(77), {3, 3})}),
             "attention: mask must be bool or floating-point but is unknown");
-  EXPECT_EQ(name_of(static_cast<DataType>(6)), "unknown");
+  EXPECT_EQ(name_of(static_cast<DataType>(77)), "unknown");
   EXPECT_EQ(name_of(DataType::kBool), "bool");
   q = on(static_cast<Device>(7), x.q());
   EXPECT_EQ(x.attend(q), "attention: q is on a device with the number 7, which is none");
