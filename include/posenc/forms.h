@@ -10,12 +10,8 @@
 #include "posenc/compiled_once.h"
 #include "posenc/frequency.h"
 #include "posenc/tensor.h"
-#include "posenc/terms/counted_gates.h"
-#include "posenc/terms/distance_ratios.h"
-#include "posenc/terms/distance_table.h"
-#include "posenc/terms/distance_vectors.h"
-#include "posenc/terms/gate_sums.h"
-#include "posenc/terms/slopes.h"
+#include "posenc/terms/list.h"
+#include "posenc/terms/numbered.h"
 
 namespace posenc {
 
@@ -217,8 +213,8 @@ Rotation for_keys(const Rotation& rotation);
 /// Throws: Error if the two rotate different features, or if either has a table, a mixture or float32 angles.
 Rotation between(const Rotation& from, const Rotation& to);
 
-/// The one list of terms, which are what a bias can add. A kind is a struct in posenc/terms/ and a folder of src/terms/.
-using BiasTerms = std::variant<Slopes, DistanceTable, DistanceVectors, DistanceRatios, GateSums, CountedGates>;
+/// The terms of posenc/terms/list.h, which are what a bias can add: std::variant<Slopes, DistanceTable, …>.
+using BiasTerms = TermsFrom<0>::Type;
 
 /// What a bias adds.
 using BiasSource = OneOf<BiasTerms>;

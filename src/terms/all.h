@@ -1,13 +1,11 @@
 #pragma once
 
-// The modules of the kinds in the list of forms.h, one line for each.
-#include "terms/counted_gates/counted_gates.h"        // IWYU pragma: export
-#include "terms/distance_ratios/distance_ratios.h"    // IWYU pragma: export
-#include "terms/distance_table/distance_table.h"      // IWYU pragma: export
-#include "terms/distance_vectors/distance_vectors.h"  // IWYU pragma: export
-#include "terms/gate_sums/gate_sums.h"                // IWYU pragma: export
-#include "terms/slopes/slopes.h"                      // IWYU pragma: export
 #include "terms/term.h"
+
+// clang-format off
+#define POSENC_TERM(name) POSENC_QUOTED(terms/name/name.h)
+// clang-format on
+#include "posenc/terms/list.h"  // IWYU pragma: export
 
 namespace posenc::terms {
 

@@ -22,12 +22,15 @@ TERM = r"""#pragma once
 
 #include <vector>
 
+#include "posenc/terms/numbered.h"
+
 namespace posenc {
 
 /// −depths[h] · δ² / (1 + δ²). One axis.
 struct Wells {
   std::vector<double> depths;  // one for each head
 };
+template <> struct NumberedTerm<6> { using Type = Wells; };
 
 }  // namespace posenc
 """
@@ -173,10 +176,7 @@ DEPTHS = [1.5, -0.5]
 def add_term(tree):
     put(tree / "include/posenc/terms/wells.h", TERM)
     put(tree / "src/terms/wells/wells.h", MODULE)
-    forms = tree / "include/posenc/forms.h"
-    insert(forms, '#include "posenc/terms/slopes.h"', '#include "posenc/terms/wells.h"\n')
-    insert(forms, ">;\n\n/// What a bias adds.", ", Wells")  # last: the others stay what they are to what is not compiled again
-    insert(tree / "src/terms/all.h", '#include "terms/term.h"', '#include "terms/wells/wells.h"\n')
+    insert(tree / "include/posenc/terms/list.h", "\n#undef POSENC_QUOTED", "#include POSENC_TERM(wells)\n")
     put(tree / "include/posenc/schemes/well.h", SCHEME)
     put(tree / "src/schemes/well.cpp", SOURCE)
     insert(tree / "include/posenc/scheme.h", '#include "posenc/prepare_options.h"', '#include "posenc/schemes/well.h"\n')

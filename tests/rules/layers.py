@@ -25,7 +25,8 @@ MAY_INCLUDE = {
                   + public("compiled_once", "tensor", "types", "positions", "position_check", "forms", "frequency", "mrope", "error",
                            "random"),
     "src/numerics/": ("src/numerics/",) + public("frequency", "half", "half_types", "tensor", "types", "error"),
-    "src/terms/": ("src/terms/", "src/forms/", "src/numerics/") + public("tensor", "types", "forms", "frequency", "error"),
+    "src/terms/": ("src/terms/", "src/forms/", "src/numerics/")
+                  + public("tensor", "types", "forms", "frequency", "error", "terms/list"),
     "src/formats/": ("src/formats/",) + public("json", "npy", "npz", "safetensors", "gguf",
                                                       "byte_source", "tensor", "types", "error"),
     "src/schemes/": ("src/schemes/", "src/forms/compiled_once-inl.h", "src/numerics/", PUBLIC),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "posenc/tensor.h"
+#include "posenc/terms/numbered.h"
 
 namespace posenc {
 
@@ -12,5 +13,6 @@ namespace posenc {
 struct CountedGates {
   ConstTensorView table;  // E, [rows, features], shared by all heads, or [heads, rows, features]; the caller's
 };
+template <> struct NumberedTerm<5> { using Type = CountedGates; };
 
 }  // namespace posenc

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "posenc/terms/numbered.h"
+
 namespace posenc {
 
 /// A learned function of the distance relative to the query's position m, computed in double (FIRE). One axis.
@@ -14,5 +16,6 @@ struct DistanceRatios {
   std::vector<double> hidden_weights, hidden_biases;  // [width]
   std::vector<double> output_weights, output_biases;  // [heads, width], [heads]
 };
+template <> struct NumberedTerm<3> { using Type = DistanceRatios; };
 
 }  // namespace posenc

@@ -5,6 +5,7 @@
 
 #include "posenc/tensor.h"
 #include "posenc/terms/distance_map.h"
+#include "posenc/terms/numbered.h"
 
 namespace posenc {
 
@@ -14,6 +15,7 @@ struct DistanceTable {
   ConstTensorView weights;        // [rows, heads], the caller's; if it has no data:
   std::vector<double> values;     // [rows, heads], computed by the scheme
 };
+template <> struct NumberedTerm<1> { using Type = DistanceTable; };
 /// The table of either kind: a view, valid as long as the memory it refers to.
 ConstTensorView table_of(const DistanceTable& source, std::int64_t heads) noexcept;
 

@@ -5,6 +5,7 @@
 
 #include "posenc/tensor.h"
 #include "posenc/terms/distance_map.h"
+#include "posenc/terms/numbered.h"
 
 namespace posenc {
 
@@ -32,6 +33,7 @@ struct DistanceVectors {
   bool is_scaled = true;         // false: products with A and B are not multiplied by factor and scale (SAM)
   bool has_own_queries = false;  // A is dotted with AttentionOptions::position_queries instead of q (Inkling)
 };
+template <> struct NumberedTerm<2> { using Type = DistanceVectors; };
 /// The number of features of the vectors dotted with queries; 0: there are none.
 std::int64_t query_features_of(const DistanceVectors& source) noexcept;
 
