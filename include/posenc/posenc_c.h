@@ -235,8 +235,8 @@ typedef struct {
   /* The weights of an RMS norm that is applied before the rotation, x / sqrt(mean(x * x) + norm_epsilon) * (weight +
      norm_offset): [features] for each head, [heads, features] for all heads of a token. NULL: no norm */
   const posenc_tensor *q_norm, *k_norm;
-  double norm_epsilon; /* 0: 1e-6 */
-  double norm_offset;  /* 1 for Gemma, which stores weight - 1 */
+  double norm_epsilon;                    /* 0: 1e-6 */
+  double norm_offset;                     /* 1 for Gemma, which stores weight - 1 */
   const posenc_tensor *k_scale, *v_scale; /* of caches of e4m3, as in posenc_rotate_into_scaled */
 } posenc_new_tokens;
 

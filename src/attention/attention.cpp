@@ -208,7 +208,7 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
   for (const ConstTensorView* x : {&call.inputs.q, &call.inputs.k, &call.inputs.v}) {
     if (x->shape.rank > 0) widest = std::max(widest, x->shape.back(0));
   }
-  const std::vector<double> zeros(static_cast<std::size_t>(widest));
+  const std::vector<double> zeros(widest);
   for (ConstTensorView* x : {&call.inputs.q, &call.inputs.k, &call.inputs.v}) {
     *x = with_rows_of(zeros, *x);
     check_tensor(call.verb, "a tensor", *x, 2, 4, "2 to 4 axes, batch, heads, sequence, features", Types::kOfCache);

@@ -54,7 +54,7 @@ void plan_parameters(const AttentionGradients& gradients, BackwardJob& job) {
   if (gradients.parameters.data != nullptr) {
     check_parameter("parameters", gradients.parameters, bias != nullptr ? terms::parameters(*bias) : Extents{});
     job.head_parameters = terms::head_parameters(*bias);
-    job.parameters.assign(static_cast<std::size_t>(heads * job.head_parameters), 0.0);
+    job.parameters.assign(heads * job.head_parameters, 0.0);
   }
   const terms::VectorTables vectors = bias != nullptr ? terms::vectors(*bias) : terms::VectorTables{};
   const auto plan_rows = [&](std::string_view what, const ConstTensorView& table, const TensorView& gradient,
@@ -63,14 +63,14 @@ void plan_parameters(const AttentionGradients& gradients, BackwardJob& job) {
     rows = is_there ? table.shape.back(1) : 0;
     if (gradient.data == nullptr) return;
     check_parameter(what, gradient, is_there ? table.shape : Extents{});
-    sums.assign(static_cast<std::size_t>(heads * rows * table.shape.back(0)), 0.0);
+    sums.assign(heads * rows * table.shape.back(0), 0.0);
   };
   plan_rows("vectors for queries", vectors.queries, gradients.query_vectors, job.query_rows, job.query_vectors);
   plan_rows("vectors for keys", vectors.keys, gradients.key_vectors, job.key_rows, job.key_vectors);
   plan_rows("vectors for values", vectors.values, gradients.value_vectors, job.value_rows, job.value_vectors);
   if (gradients.query_offsets.data == nullptr) return;
   check_parameter("offsets of queries", gradients.query_offsets, vectors.offsets);
-  job.query_offsets.assign(static_cast<std::size_t>(count_of(vectors.offsets)), 0.0);
+  job.query_offsets.assign(count_of(vectors.offsets), 0.0);
 }
 
 void add_parameters(const TensorView& gradient, const BackwardJob& job) {
@@ -84,8 +84,8 @@ void add_vectors(const TensorView& gradient, const std::vector<double>& sums, st
   const std::int64_t size = static_cast<std::int64_t>(sums.size()) / heads;
   const bool is_shared = gradient.shape.rank == 2;
   add_sums(gradient, [&](std::int64_t index) {
-    double sum = sums[static_cast<std::size_t>(index)];
-    for (std::int64_t h = 1; is_shared && h < heads; ++h) sum += sums[static_cast<std::size_t>(h * size + index)];
+    double sum = sums[index];
+    for (std::int64_t h = 1; is_shared && h < heads; ++h) sum += sums[h * size + index];
     return sum;
   });
 }
@@ -112,7 +112,7 @@ void widen_later(Gradient& gradient) {
   const DataType type = sums_type(gradient.view.type);
   const std::int64_t count = count_of(gradient.view.shape);
   if (gradient.view.data == nullptr || count == 0 || type == gradient.view.type || !gradient.storage.empty()) return;
-  gradient.storage.resize(static_cast<std::size_t>(count * size_of(type)));
+  gradient.storage.resize(count * size_of(type));
   gradient.result = tensor_of(verb, gradient.what, before_rotation(gradient));
 }
 void rotate_later(Gradient& gradient, const Rotation& rotation) {
@@ -154,7 +154,7 @@ void scale_rows(Gradient& gradient, std::span<const double> factors) {
     for (std::int64_t row = 0; row < rows.batch * rows.heads * rows.sequence; ++row) {
       const std::int64_t b = row / rows.sequence / rows.heads, h = row / rows.sequence % rows.heads,
                          i = row % rows.sequence;
-      const double factor = factors[static_cast<std::size_t>((b * heads + h % heads) * rows.sequence + i)];
+      const double factor = factors[(b * heads + h % heads) * rows.sequence + i];
       T* const x = rows.row<T>(b, h, i);
       for (std::int64_t f = 0; f < rows.features; ++f) {
         T& element = x[f * rows.feature_stride];
@@ -168,7 +168,7 @@ void scale_rows(Gradient& gradient, std::span<const double> factors) {
 void add_sinks(const TensorView& gradient, const BackwardJob& job) {
   if (gradient.data == nullptr) return;
   const AttentionJob& forward = job.forward;
-  std::vector<double> sums(static_cast<std::size_t>(forward.q.heads), 0.0);
+  std::vector<double> sums(forward.q.heads, 0.0);
   for (std::int64_t row = 0; row < forward.q.batch * forward.q.heads * forward.q.sequence; ++row) {
     const std::int64_t b = row / forward.q.sequence / forward.q.heads, h = row / forward.q.sequence % forward.q.heads,
                        i = row % forward.q.sequence;
@@ -182,9 +182,9 @@ void add_sinks(const TensorView& gradient, const BackwardJob& job) {
       delta += element(job.d_out, b, h, i, f) * element(forward.out, b, h, i, f);
     }
     const double weight = std::exp(forward.sinks[h] - element(forward.logsumexp, b, h, i, 0));
-    sums[static_cast<std::size_t>(h)] -= weight * delta;
+    sums[h] -= weight * delta;
   }
-  add_sums(gradient, [&](std::int64_t h) { return sums[static_cast<std::size_t>(h)]; });
+  add_sums(gradient, [&](std::int64_t h) { return sums[h]; });
 }
 
 // The outputs of the forward pass, given by the caller or to be recomputed.
@@ -202,8 +202,8 @@ void plan_saved(const AttentionInputs& inputs, AttentionJob& job, Saved& saved) 
   if (saved.is_made_again) {
     const Extents rows = {job.q.batch, job.q.heads, job.q.sequence};
     const Extents shape = {job.q.batch, job.q.heads, job.q.sequence, job.v.features};
-    saved.out_storage.resize(static_cast<std::size_t>(count_of(shape) * size_of(type)));
-    saved.sum_storage.resize(static_cast<std::size_t>(count_of(rows) * size_of(type)));
+    saved.out_storage.resize(count_of(shape) * size_of(type));
+    saved.sum_storage.resize(count_of(rows) * size_of(type));
     saved.out = {saved.out_storage.data(), type, shape};
     saved.logsumexp = {saved.sum_storage.data(), type, rows};
   } else {
@@ -356,7 +356,7 @@ void backward_on_host(Backward& all) {
 
   const AttentionBackend& backend = *plan.backend;
   if (saved.is_made_again && has_work(job.forward)) backend.forward(job.forward);
-  if (!saved.is_made_again) job.has_other_keys.assign(static_cast<std::size_t>(job.forward.k.heads), 0);
+  if (!saved.is_made_again) job.has_other_keys.assign(job.forward.k.heads, 0);
   backend.backward(job);
   if (std::count(job.has_other_keys.begin(), job.has_other_keys.end(), 1) > 0) {
     raise(

@@ -90,7 +90,7 @@ struct AttentionJob {
   HeadTensor<void> logsumexp;     // features are 1
 
   const KeyRange& key_range(std::int64_t b, std::int64_t i) const noexcept {
-    return key_ranges[static_cast<std::size_t>(b * key_range_stride + i)];
+    return key_ranges[b * key_range_stride + i];
   }
   bool is_hidden(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const noexcept {
     if (key_mask != nullptr && key_mask[b * k.sequence + j] == 0) return true;

@@ -40,7 +40,7 @@ void temperature_backward(TensorView d_scales, const QueryGradient& query, const
       return numerics::widen(x.template row<decltype(kind)>(b, h, i)[f * x.feature_stride]);
     });
   };
-  std::vector<double> sums(static_cast<std::size_t>(wanted[0]));
+  std::vector<double> sums(wanted[0]);
   for (std::int64_t row = 0; row < q.batch * q.heads * q.sequence; ++row) {
     const std::int64_t b = row / q.sequence / q.heads, h = row / q.sequence % q.heads, i = row % q.sequence;
     const double share = logarithm_at(temperature, at.at(b, i));
@@ -49,7 +49,7 @@ void temperature_backward(TensorView d_scales, const QueryGradient& query, const
     if (factor == 0) raise(fmt::format("{}: the factor of position {} is 0", caller, at.at(b, i)));
     double product = 0;
     for (std::int64_t f = 0; f < q.features; ++f) product += element(q, b, h, i, f) * element(d_q, b, h, i, f);
-    sums[static_cast<std::size_t>(scales == 0 ? 0 : h)] += share * product / factor;
+    sums[scales == 0 ? 0 : h] += share * product / factor;
   }
   kernels::with_type(d_scales.type, [&](auto kind) {
     using T = decltype(kind);

@@ -151,7 +151,7 @@ void set_normalised(Normalised& made, const HeadTensor<const void>& x, const Con
   with_type(x.type, [&](auto kind) {
     using T = decltype(kind);
     using W = Working<T>;
-    made.memory.resize(static_cast<std::size_t>(count_of(shape)) * sizeof(W));
+    made.memory.resize(count_of(shape) * sizeof(W));
     auto* const to = reinterpret_cast<W*>(made.memory.data());
     normalise<W, T>(x, norm, to);
     made.view = view(static_cast<const W*>(to), shape);
@@ -182,7 +182,7 @@ void append_on_host(const Step& step, const NewTokens& tokens, std::span<const s
                     has_growth(*form) ? of_keys : *form);
   } else {
     if (step.has_q && q.view.data != step.q_out.data) {  // every token has its own place
-      std::vector<std::int64_t> places(static_cast<std::size_t>(step.q.batch * step.q.sequence));
+      std::vector<std::int64_t> places(step.q.batch * step.q.sequence);
       std::iota(places.begin(), places.end(), 0);
       copy_to_slots(step.q_out, {}, places, heads_of(kAppend, "q", q.view));
     }
@@ -198,19 +198,19 @@ SlotJob job_of_step(const Step& step, const SlotList& slots, const Rotation* for
   job.count = 0;
   const bool stays = form == nullptr && step.q_norm.weight.data == nullptr && step.q.data == step.q_out.data;
   if (step.has_q && !stays) {
-    SlotJob::Part& q = job.parts[static_cast<std::size_t>(job.count++)];
+    SlotJob::Part& q = job.parts[job.count++];
     q.out = step.q_out, q.x = step.q;
     q.rotates = form != nullptr;
     if (form != nullptr) q.first = first_rotated(kAppend, "q", *form, step.q);
     q.norm = step.q_norm;
   }
-  SlotJob::Part& k = job.parts[static_cast<std::size_t>(job.count++)];
+  SlotJob::Part& k = job.parts[job.count++];
   k.out = step.k_cache, k.x = step.k;
   k.to_slots = k.keys = true;
   k.rotates = form != nullptr;
   if (form != nullptr) k.first = first_rotated(kAppend, "k", *form, step.k);
   k.norm = step.k_norm;
-  SlotJob::Part& v = job.parts[static_cast<std::size_t>(job.count++)];
+  SlotJob::Part& v = job.parts[job.count++];
   v.out = step.v_cache, v.x = step.v;
   v.to_slots = true;
   job.batch = step.k.batch, job.sequence = step.k.sequence;

@@ -88,7 +88,7 @@ std::uint64_t check_form(std::string_view verb, const Addition& form, bool is_nu
   } else if (const auto* rows = std::get_if<Rows>(&form.source)) {
     const TokenTensor<const void> table = tokens_of(verb, "the form's table", rows->table);
     if (rows->table.shape.rank != 2) raise(fmt::format("{}: the form's table must be [rows, width]", verb));
-    size_is(static_cast<std::size_t>(table.width), "columns in its table");
+    size_is(table.width, "columns in its table");
     if (rows->offset < 0 || rows->offset > kPositionLimit) {
       raise(fmt::format("{}: the form's offset must be between 0 and 2^53 but is {}", verb, rows->offset));
     }

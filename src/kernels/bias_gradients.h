@@ -29,14 +29,14 @@ template <class ForHeads> void add_bias_gradients(const BiasBackwardJob& job, co
   terms::with_term(*job.form, [&](const auto& source, auto term) {
     with_type(gradient.type, [&](auto kind) {
       if constexpr (requires(terms::Score at, double* sums) { term.add_gradients(source, at, sums, sums); }) {
-        std::vector<double> d_scores(static_cast<std::size_t>(heads));
+        std::vector<double> d_scores(heads);
         each_score(0, [&](terms::Score at) {
-          for (at.h = 0; at.h < heads; ++at.h) d_scores[static_cast<std::size_t>(at.h)] = d_score(kind, at);
+          for (at.h = 0; at.h < heads; ++at.h) d_scores[at.h] = d_score(kind, at);
           term.add_gradients(source, at, d_scores.data(), job.sums);
         });
       } else {
         const std::int64_t in_head = term.head_parameters(source, heads);
-        std::vector<double> sums(static_cast<std::size_t>(heads * in_head));
+        std::vector<double> sums(heads * in_head);
         for_heads(heads, [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t h = begin; h < end; ++h) {
             each_score(h, [&](const terms::Score& at) {

@@ -41,12 +41,10 @@ void copy_slots_on_host(const HeadTensor<void>& pool, std::span<const std::int64
         return pool.row<T>(slot / pool.sequence, h, slot % pool.sequence);
       };
       each_row(std::ssize(written), bytes, [&](std::int64_t i) {
-        const auto at = static_cast<std::size_t>(i);
-        if (written[at] >= 0) in(read.data() + i * pool.features, row_of(from[at]));
+        if (written[i] >= 0) in(read.data() + i * pool.features, row_of(from[i]));
       });
       each_row(std::ssize(written), bytes, [&](std::int64_t i) {
-        const auto at = static_cast<std::size_t>(i);
-        if (written[at] >= 0) out(row_of(written[at]), read.data() + i * pool.features);
+        if (written[i] >= 0) out(row_of(written[i]), read.data() + i * pool.features);
       });
     }
   });
@@ -147,14 +145,14 @@ std::vector<std::int64_t> slots_of(std::span<const std::int32_t> pages, std::int
     raise(fmt::format("slots_of: {} tokens from token {} on do not fit into {} pages of {} tokens", count, first,
                       pages.size(), page_size));
   }
-  std::vector<std::int64_t> slots(static_cast<std::size_t>(count));
+  std::vector<std::int64_t> slots(count);
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t page = pages[static_cast<std::size_t>((first + i) / page_size)];
+    const std::int64_t page = pages[(first + i) / page_size];
     if (page < 0) raise(fmt::format("slots_of: token {} is in page {}; pages must be 0 or more", first + i, page));
     if (page > (kPositionLimit - 1) / page_size) {
       raise(fmt::format("slots_of: page {} of {} tokens has slots past 2^53", page, page_size));
     }
-    slots[static_cast<std::size_t>(i)] = page * page_size + (first + i) % page_size;
+    slots[i] = page * page_size + (first + i) % page_size;
   }
   return slots;
 }

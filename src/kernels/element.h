@@ -21,7 +21,7 @@ template <class T> using Working = std::conditional_t<std::is_same_v<T, double>,
 inline float float32_radians(const Float32Angles& angles, std::size_t i, std::int64_t position) noexcept {
   auto radians = static_cast<float>(position);
   if (angles.chain > 0) {
-    const auto chain = static_cast<std::size_t>(angles.chain);
+    const std::size_t chain = angles.chain;
     for (std::size_t k = i / chain * chain; k < i; ++k) radians *= angles.factors[k];
   }
   radians *= angles.factors[i];
@@ -36,7 +36,7 @@ inline numerics::Angle angle_of(const Waves& waves, std::size_t wave, const Toke
                                 std::int64_t t) noexcept {
   if (!waves.further.empty()) {  // the exact sum, modulo one turn
     numerics::Angle sum{numerics::phase_at(waves.waves[wave].frequency, positions.at(b, t)), 1};
-    const auto others = static_cast<std::size_t>(waves.axes - 1);
+    const std::size_t others = waves.axes - 1;
     for (std::size_t axis = 0; axis < others; ++axis) {
       const Frequency& frequency = waves.further[wave * others + axis];
       sum.unit =

@@ -90,8 +90,7 @@ void frequencies_backward(TensorView d_frequencies, const RotatedGradient& gradi
         for (std::int64_t axis = 0; axis < axes; ++axis) {
           const int driver =
               sums_axes ? static_cast<int>(axis) : static_cast<int>(axis_of(form, static_cast<std::size_t>(i)));
-          sums[static_cast<std::size_t>(wave * axes + axis)] +=
-              form.sign * static_cast<double>(at.at(b, t, driver)) * by_angle;
+          sums[wave * axes + axis] += form.sign * static_cast<double>(at.at(b, t, driver)) * by_angle;
         }
       }
     }

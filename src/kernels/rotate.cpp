@@ -238,7 +238,7 @@ template <class W> void tabulate_by_rotating(const TensorView& cosines, const Te
   form.first_dim = 0;
   form.blocks = 1;
   const Extents shape = {out.heads, 1, out.sequence, 2 * pairs};
-  std::vector<W> units(static_cast<std::size_t>(count_of(shape)));
+  std::vector<W> units(count_of(shape));
   for (std::size_t i = 0; i < units.size(); ++i)
     units[i] = static_cast<std::int64_t>(i) / pairs % 2 == 0 ? W(1) : W(0);
   rotate(view(units.data(), shape), positions, form, run);
@@ -249,7 +249,7 @@ template <class W> void tabulate_by_rotating(const TensorView& cosines, const Te
       for (std::int64_t row = 0; row < target.heads * target.sequence; ++row) {
         T* to_row = target.template row<T>(0, row / target.sequence, row % target.sequence);
         for (std::int64_t i = 0; i < pairs; ++i) {
-          const W value = units[static_cast<std::size_t>(row * 2 * pairs + first + i)];
+          const W value = units[row * 2 * pairs + first + i];
           to_row[i * target.feature_stride] = numerics::narrow<T>(static_cast<double>(value));
         }
       }
@@ -306,7 +306,7 @@ void rotate_to_slots(std::string_view verb, const HeadTensor<void>& cache, const
   if (cache.type == DataType::kE4M3) {  // rotated by itself, because a scale comes before the rounding
     const DataType type = k.type == DataType::kF64 ? DataType::kF64 : DataType::kF32;
     const Extents shape = {k.batch, k.heads, k.sequence, k.features};
-    AlignedVector<std::byte> memory(static_cast<std::size_t>(count_of(shape) * size_of(type)));
+    AlignedVector<std::byte> memory(count_of(shape) * size_of(type));
     const HeadTensor<void> rotated = heads_of(verb, "k", TensorView(memory.data(), type, shape));
     job.parts[0] = {.out = rotated, .x = k, .first = first_rotated(verb, "k", form, k)};
     run_checked(verb, backend_for(verb, Device::kHost), job, positions, form);

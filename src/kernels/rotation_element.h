@@ -60,7 +60,7 @@ template <class W> void mix_waves(const Rotation& form, const Mixture& mixture, 
                                   const double* waves, W* cosines, W* sines, std::vector<double>& sums) noexcept {
   const auto count = static_cast<std::int64_t>(form.frequencies.size()), mixed = mixture.mixed;
   const auto offset = [](const std::vector<double>& offsets, std::int64_t pair) {
-    return offsets.empty() ? 0.0 : offsets[static_cast<std::size_t>(pair)];
+    return offsets.empty() ? 0.0 : offsets[pair];
   };
   double* const cosine_sums = sums.data();
   double* const sine_sums = sums.data() + mixed;

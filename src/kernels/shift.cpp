@@ -57,8 +57,8 @@ void set_constant(ConstantRotation& made, const TensorView& x, std::int64_t toke
   waves.growth.centre = 0;
   if (by < 0) step.sign = -step.sign;
   const std::int64_t pairs = pairs_of(step);
-  made.cosines.resize(static_cast<std::size_t>(pairs));
-  made.sines.resize(static_cast<std::size_t>(pairs));
+  made.cosines.resize(pairs);
+  made.sines.resize(pairs);
   tabulate(view(made.cosines.data(), {1, pairs}), view(made.sines.data(), {1, pairs}), {.first = by < 0 ? -by : by},
            step);
   // In the type of the arithmetic, so that it need not be converted again for every token. A GPU takes doubles and

@@ -76,7 +76,7 @@ AlignedVector<SlotRun> runs_of(const HeadTensor<void>& cache, std::int64_t seque
   AlignedVector<SlotRun> runs;
   runs.reserve(slots.size());
   for (std::int64_t i = 0; i < std::ssize(slots); ++i) {
-    const std::int64_t slot = slots[static_cast<std::size_t>(i)], b = i / sequence, token = i % sequence;
+    const std::int64_t slot = slots[i], b = i / sequence, token = i % sequence;
     if (slot < 0) continue;
     if (!runs.empty()) {
       SlotRun& last = runs.back();
@@ -101,7 +101,7 @@ void copy_to_slots(const HeadTensor<void>& cache, const Scales& scales, std::spa
       const RowCopy<To, From> copy{x.features, cache.feature_stride, x.feature_stride};
       each_row(std::ssize(slots) * x.heads, x.features * size_of(cache.type), [&](std::int64_t row) {
         const std::int64_t i = row / x.heads, h = row % x.heads;
-        const std::int64_t slot = slots[static_cast<std::size_t>(i)];
+        const std::int64_t slot = slots[i];
         if (slot < 0) return;
         copy(cache.row<To>(slot / cache.sequence, h, slot % cache.sequence),
              x.row<From>(i / x.sequence, h, i % x.sequence), scales.of(h));

@@ -27,7 +27,7 @@ template <class Products> void finish_rows(Block& block, std::int64_t first, std
   const float scale = block.job.value_scales.of(block.key_head());
   HWY_ALIGN float by[kMostLanes] = {};
   for (std::int64_t i = 0; i < lanes(); ++i) {
-    const float total = block.row_sum[static_cast<std::size_t>(first - block.begin + i)];
+    const float total = block.row_sum[first - block.begin + i];
     by[i] = total == 0.0f ? 0.0f : scale / total;
   }
   columns_as_rows(sums, width, by, features, block.results.data());
@@ -57,9 +57,9 @@ template <class Products> void write_results(Block& block) {
         out[f * block.job.out.feature_stride] = numerics::narrow<T>(static_cast<double>(row[f]));
       }
       if (block.job.logsumexp.data == nullptr) continue;
-      const float total = block.row_sum[static_cast<std::size_t>(i - block.begin)];
+      const float total = block.row_sum[i - block.begin];
       const double sum = std::log2(static_cast<double>(total));  // −inf without a visible key
-      const auto largest = static_cast<double>(block.row_max[static_cast<std::size_t>(i - block.begin)]);
+      const auto largest = static_cast<double>(block.row_max[i - block.begin]);
       *block.job.logsumexp.template row<float>(block.b, block.h, i) =
           static_cast<float>(total == 0.0f ? sum : (largest + sum) / kLog2E);
     }

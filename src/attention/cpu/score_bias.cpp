@@ -17,7 +17,7 @@ AlignedVector<float> vectors_of(const ConstTensorView& table, std::int64_t heads
   if (table.data == nullptr) return all;
   rows = table.shape.back(1);
   const std::int64_t features = table.shape.back(0);
-  all.reserve(static_cast<std::size_t>(heads * rows * features));
+  all.reserve(heads * rows * features);
   for (std::int64_t h = 0; h < heads; ++h) {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t f = 0; f < features; ++f) {
@@ -30,7 +30,7 @@ AlignedVector<float> vectors_of(const ConstTensorView& table, std::int64_t heads
 
 void prepare_offsets(const std::vector<double>& offsets, const ConstTensorView& table, std::int64_t heads,
                      double factor, ScoreBias& bias) {
-  bias.offset_scores.reserve(static_cast<std::size_t>(heads * bias.query_rows));
+  bias.offset_scores.reserve(heads * bias.query_rows);
   for (std::int64_t h = 0; h < heads; ++h) {
     const double* const offset = offsets.data() + h * bias.query_features;
     for (std::int64_t row = 0; row < bias.query_rows; ++row) {

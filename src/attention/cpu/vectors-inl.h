@@ -22,8 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // The row that the distance of a query and a key selects on one axis.
 HWY_INLINE std::int64_t row_at(const VectorsByDistance& vectors, const Block& block, std::int64_t query,
                                std::int64_t key, int axis) {
-  return terms::entry_of(vectors.axes[static_cast<std::size_t>(axis)],
-                         block.job.tokens().distance(block.b, query, key, axis));
+  return terms::entry_of(vectors.axes[axis], block.job.tokens().distance(block.b, query, key, axis));
 }
 
 // A panel of what is multiplied with the vectors: q as for the keys, or packed again if the queries or their factor
@@ -83,8 +82,7 @@ inline void score_vectors(Block& block, std::int64_t panel, std::int64_t first, 
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const std::int64_t at = block.h * block.bias.query_rows + row;
     const float* picked = block.bias.query_vectors.data() + at * features;
-    VF m0 = hn::Set(DF(),
-                    block.bias.offset_scores.empty() ? 0.0f : block.bias.offset_scores[static_cast<std::size_t>(at)]);
+    VF m0 = hn::Set(DF(), block.bias.offset_scores.empty() ? 0.0f : block.bias.offset_scores[at]);
     VF m1 = m0, m2 = m0;
     for (std::int64_t f = 0; f < features; ++f) {
       const VF by = hn::Set(DF(), picked[f]);
@@ -126,7 +124,7 @@ inline void add_vectors(Block& block, const Tile& at) {
         if (row != row_before) {  // in a tail, many queries share one row
           const float* picked = block.bias.key_vectors.data() + (block.h * block.bias.key_rows + row) * features;
           key_part = 0;
-          for (std::int64_t f = 0; f < features; ++f) key_part += block.rows[static_cast<std::size_t>(f)] * picked[f];
+          for (std::int64_t f = 0; f < features; ++f) key_part += block.rows[f] * picked[f];
           row_before = row;
         }
         sum += key_part;

@@ -19,7 +19,7 @@ constexpr std::string_view kVerb = "attention_backward";
 
 std::int32_t narrowed(std::int64_t value) { return static_cast<std::int32_t>(value); }
 float* borrow_floats(Call& call, std::int64_t count) {
-  return static_cast<float*>(call.borrow(static_cast<std::size_t>(count) * sizeof(float)));
+  return static_cast<float*>(call.borrow(count * sizeof(float)));
 }
 
 std::string beyond_backward(const AttentionJob& job, const AttentionCall& options,
@@ -65,7 +65,7 @@ SavedRows saved_of(Call& call, const AttentionJob& job, const AttentionInputs& i
   out.token_stride = out.features, out.head_stride = out.sequence * out.token_stride;
   out.batch_stride = out.heads * out.head_stride;
   HeadTensor<void> sums = out;
-  out.data = call.borrow(static_cast<std::size_t>(rows * out.features * size_of(out.type)));
+  out.data = call.borrow(rows * out.features * size_of(out.type));
   sums.type = DataType::kF32, sums.features = 1;
   sums.token_stride = 1, sums.head_stride = sums.sequence, sums.batch_stride = sums.heads * sums.sequence;
   sums.data = borrow_floats(call, rows);

@@ -69,7 +69,7 @@ bool rotate_keys(Call& call, const AttentionJob& job, const Rotation& form, cons
   part.out.token_stride = k.features, part.out.head_stride = k.sequence * k.features;
   part.out.batch_stride = k.heads * part.out.head_stride;
   const std::int64_t rows = k.batch * k.heads * k.sequence;
-  part.out.data = call.borrow(static_cast<std::size_t>(rows * k.features * size_of(k.type)));
+  part.out.data = call.borrow(rows * k.features * size_of(k.type));
   rotation.positions = job.places.keys;
   rotation.form = &form;
   rotation.site = site;

@@ -229,7 +229,7 @@ namespace {
 
 // Memory for x after rotation, dense.
 TensorView room_for(Call& call, const ConstTensorView& x) {
-  TensorView out(call.borrow(static_cast<std::size_t>(count_of(x.shape) * size_of(x.type))), x.type, x.shape);
+  TensorView out(call.borrow(count_of(x.shape) * size_of(x.type)), x.type, x.shape);
   out.device = Device::kCuda;
   return out;
 }

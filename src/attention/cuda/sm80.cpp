@@ -101,8 +101,7 @@ Sm80BiasParams bias_params(Call& call, const AttentionJob& job, const AttentionC
   SpreadTableParams spread_params{};
   spread_params.out =
       static_cast<float*>(call.borrow(static_cast<std::size_t>(p.count * job.q.heads) * sizeof(float)));
-  spread_params.rows =
-      static_cast<std::int32_t*>(call.borrow(static_cast<std::size_t>(p.count) * sizeof(std::int32_t)));
+  spread_params.rows = static_cast<std::int32_t*>(call.borrow(p.count * sizeof(std::int32_t)));
   spread_params.table = call.table(table.weights);
   if (table.weights.data == nullptr) {
     spread_params.table = {call.numbers(std::span<const double>(table.values)), kTypeF64, 0, bias->heads, 1};

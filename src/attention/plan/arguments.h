@@ -26,6 +26,10 @@ void plan_inputs(const AttentionCall& call, Plan& plan);
 /// Plans the position's part of the job: a bias, or the rotation of q and k.
 void plan_position(const AttentionCall& call, Plan& plan);
 
+/// For a rotation: plans q and k rotated, or the cosines and sines with which they are rotated as they are read. `q`: as given,
+/// or times its temperature.
+void plan_rotation(const AttentionCall& call, const ConstTensorView& q, Plan& plan);
+
 /// For a bias: plans the scale and, if it has vectors, what is multiplied with them in place of q; checks their features.
 void plan_vectors(const AttentionCall& call, Plan& plan);
 /// Throws if the call has position_queries that the form does not read.

@@ -107,7 +107,7 @@ void plan_by_position(const AttentionCall& call, const SightPositions& positions
       const std::int64_t query = segment.first_query + i;
       limits[query] = position_range_of(call, positions.query(b, segment, i));
       const KeyRange causal = or_empty(causal_range_of(call, segment, i), segment);
-      job.key_ranges[static_cast<std::size_t>(b * job.q.sequence + query)] =
+      job.key_ranges[b * job.q.sequence + query] =
           or_empty(narrowed(causal, limits[query], keys, sorted, is_ragged), segment);
     }
   });

@@ -15,7 +15,7 @@ void scale_position_queries(const ConstTensorView& given, Plan& plan) {
   const DataType type = sums_type(given.type);
   // all heads share the factors, or each has its own
   const std::int64_t heads = std::ssize(plan.query_factors) == from.batch * from.sequence ? 1 : from.heads;
-  plan.scaled_position_queries.resize(static_cast<std::size_t>(count_of(given.shape) * size_of(type)));
+  plan.scaled_position_queries.resize(count_of(given.shape) * size_of(type));
   const TensorView scaled(plan.scaled_position_queries.data(), type, given.shape);
   const HeadTensor<void> to = tensor_of("attention", "position_queries", scaled);
   kernels::with_type(from.type, [&](auto kind) {
@@ -24,7 +24,7 @@ void scale_position_queries(const ConstTensorView& given, Plan& plan) {
     for (std::int64_t row = 0; row < from.batch * from.heads * from.sequence; ++row) {
       const std::int64_t b = row / from.sequence / from.heads, h = row / from.sequence % from.heads,
                          i = row % from.sequence;
-      const double factor = plan.query_factors[static_cast<std::size_t>((b * heads + h % heads) * from.sequence + i)];
+      const double factor = plan.query_factors[(b * heads + h % heads) * from.sequence + i];
       const From* const x = from.row<From>(b, h, i);
       To* const out = to.row<To>(b, h, i);
       for (std::int64_t f = 0; f < from.features; ++f) {

@@ -33,7 +33,7 @@ std::int64_t tokens_with_gates(std::string_view verb, const AttentionJob& job, s
 void sum_gates(std::string_view verb, const HeadTensor<const void>& gates, Plan& plan) {
   AttentionJob& job = plan.job;
   const std::int64_t keys = job.k.sequence;
-  plan.gate_sums.assign(static_cast<std::size_t>(gates.batch * gates.heads * keys), 0.0);
+  plan.gate_sums.assign(gates.batch * gates.heads * keys, 0.0);
   for (std::int64_t row = 0; row < gates.batch * gates.heads; ++row) {
     const std::int64_t b = row / gates.heads, h = row % gates.heads, tokens = tokens_with_gates(verb, job, b);
     double* const sums = plan.gate_sums.data() + row * keys;

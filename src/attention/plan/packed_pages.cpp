@@ -25,7 +25,7 @@ struct PackedCall {
     std::vector<SequenceGroup> found;
     std::int64_t first = 0;
     for (std::int64_t s = 0; s < sequences; ++s) {
-      const std::int64_t queries = whole.packed[static_cast<std::size_t>(s)];
+      const std::int64_t queries = whole.packed[s];
       if (queries > 0 && !found.empty() && found.back().queries == queries &&
           found.back().sequence + found.back().count == s) {
         ++found.back().count;
@@ -58,7 +58,7 @@ ConstTensorView mask_part(const PackedCall& call, const SequenceGroup& part) {
 // Ids [axes, sequences, tokens], of which some sequences are needed.
 template <class Id> std::span<const Id> ids_part(std::span<const Id> ids, int axes, std::int64_t first,
                                                  std::int64_t count, std::vector<Id>& storage) {
-  if (axes <= 1) return ids.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  if (axes <= 1) return ids.subspan(first, static_cast<std::size_t>(count));
   const std::int64_t of_axis = std::ssize(ids) / axes;
   for (int axis = 0; axis < axes; ++axis) {
     const auto from = ids.begin() + axis * of_axis + first;
@@ -104,7 +104,7 @@ void set_key_positions(const PackedCall& call, const SequenceGroup& part, Packed
 void set_sequences(const PackedCall& call, const SequenceGroup& part, AttentionCall& own) {
   const auto rows = [&](auto span) {
     const std::int64_t row = std::ssize(span) / call.sequences;
-    return span.subspan(static_cast<std::size_t>(part.sequence * row), static_cast<std::size_t>(part.count * row));
+    return span.subspan(part.sequence * row, static_cast<std::size_t>(part.count * row));
   };
   own.packed = own.packed_keys = {};
   own.key_lengths = rows(own.key_lengths);

@@ -42,7 +42,7 @@ void plan_pages(const AttentionCall& call, Plan& plan) {
         raise(fmt::format("{}: block_table names page {}{} but there are {}", call.verb, page,
                           is_cut ? " or more" : "", std::min(job.k.page_count, job.v.page_count)));
       }
-      if (may_skip) plan.pages[static_cast<std::size_t>(b * row + i)] = page;
+      if (may_skip) plan.pages[b * row + i] = page;
     }
   }
   if (may_skip) job.k.pages = job.v.pages = plan.pages.data();
@@ -65,18 +65,16 @@ void plan_places(const AttentionCall& call, int axes, bool bounds_keys, Plan& pl
       const Segment segment = segment_of(call, job, b);
       keys_from_0 = segment.keys == 0 || segment.keys >= segment.queries;
     }
-    plan.query_ids.assign(static_cast<std::size_t>(rows * queries), 0);
-    if (!keys_from_0) plan.key_ids.assign(static_cast<std::size_t>(rows * keys), 0);
+    plan.query_ids.assign(rows * queries, 0);
+    if (!keys_from_0) plan.key_ids.assign(rows * keys, 0);
     for (std::int64_t b = 0; b < rows; ++b) {
       each_segment(call, job, b, [&](const Segment& segment) {
         const std::int64_t ahead = segment.keys - segment.queries;
         for (std::int64_t i = 0; i < segment.queries; ++i) {
-          plan.query_ids[static_cast<std::size_t>(b * queries + segment.first_query + i)] =
-              i + std::max(ahead, std::int64_t{0});
+          plan.query_ids[b * queries + segment.first_query + i] = i + std::max(ahead, std::int64_t{0});
         }
         for (std::int64_t j = 0; j < segment.keys && !keys_from_0; ++j) {
-          plan.key_ids[static_cast<std::size_t>(b * keys + segment.first_key + j)] =
-              j + std::max(-ahead, std::int64_t{0});
+          plan.key_ids[b * keys + segment.first_key + j] = j + std::max(-ahead, std::int64_t{0});
         }
       });
     }

@@ -15,7 +15,7 @@ struct Segment {
 
 /// The only sequence in a row of the batch, if none are packed.
 inline Segment segment_of(const AttentionCall& call, const AttentionJob& job, std::int64_t b) {
-  const auto at = static_cast<std::size_t>(b);
+  const std::size_t at = b;
   const std::int64_t queries = call.query_lengths.empty() ? job.q.sequence : call.query_lengths[at];
   return {0, queries, 0, call.key_lengths.empty() ? job.k.sequence : call.key_lengths[at]};
 }

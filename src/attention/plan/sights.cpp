@@ -100,8 +100,7 @@ void add_spans(const AttentionCall& call, std::int64_t b, bool is_ragged, Attent
     const std::int64_t last = segment.first_key + segment.keys;
     std::int64_t begin = 0, end = 0;  // of the span of the last query that had one
     for (std::int64_t i = 0; i < segment.queries; ++i) {
-      KeyRange& key_range =
-          job.key_ranges[static_cast<std::size_t>(b * job.key_range_stride + segment.first_query + i)];
+      KeyRange& key_range = job.key_ranges[b * job.key_range_stride + segment.first_query + i];
       const std::int64_t own = key_range.diagonal;
       if (own < segment.first_key || own >= last || spans[own] == 0) continue;
       if (own < begin || own >= end) {
@@ -128,8 +127,8 @@ void refuse_positions_on_device(const AttentionCall& call, const AttentionJob& j
     Plan plan;
     plan.job.q = job.q;
     plan.job.k = job.k;
-    plan.limit_queries.resize(static_cast<std::size_t>(job.q.batch * job.q.sequence));
-    plan.limit_keys.resize(static_cast<std::size_t>(job.q.batch * job.k.sequence));
+    plan.limit_queries.resize(job.q.batch * job.q.sequence);
+    plan.limit_keys.resize(job.q.batch * job.k.sequence);
     plan.job.key_ranges.resize(plan.limit_queries.size());
     bool is_ragged = false;
     for (std::int64_t b = 0; b < job.q.batch; ++b) {
@@ -137,8 +136,7 @@ void refuse_positions_on_device(const AttentionCall& call, const AttentionJob& j
       each_segment(call, job, b, [&](const Segment& segment) {
         for (std::int64_t i = 0; i < segment.queries; ++i) {
           const KeyRange by_token = key_range_of(call, segment, i);
-          const KeyRange& by_position =
-              plan.job.key_ranges[static_cast<std::size_t>(b * job.q.sequence + segment.first_query + i)];
+          const KeyRange& by_position = plan.job.key_ranges[b * job.q.sequence + segment.first_query + i];
           if (by_token.begin != by_position.begin || by_token.end != by_position.end) is_ragged = true;
         }
       });
@@ -168,11 +166,11 @@ void plan_sights(const AttentionCall& call, bool on_device, Plan& plan) {
   if (on_device && is_shared && call.packed.empty() && call.chunk == 0) return;
   const std::int64_t rows = is_shared ? 1 : job.q.batch;
   job.key_range_stride = is_shared ? 0 : job.q.sequence;
-  job.key_ranges.resize(static_cast<std::size_t>(rows * job.q.sequence));
+  job.key_ranges.resize(rows * job.q.sequence);
   bool is_ragged = false;
   if (positions) {
     plan.limit_queries.resize(job.key_ranges.size());
-    plan.limit_keys.resize(static_cast<std::size_t>(rows * job.k.sequence));
+    plan.limit_keys.resize(rows * job.k.sequence);
     for (std::int64_t b = 0; b < rows; ++b) plan_by_position(call, *positions, b, plan, is_ragged);
     if (is_ragged) {
       job.limits = {plan.limit_queries.data(), plan.limit_keys.data(), job.key_range_stride,
@@ -182,8 +180,7 @@ void plan_sights(const AttentionCall& call, bool on_device, Plan& plan) {
   for (std::int64_t b = 0; b < rows; ++b) {
     each_segment(call, job, b, [&](const Segment& segment) {
       for (std::int64_t i = 0; i < segment.queries && !positions; ++i) {
-        job.key_ranges[static_cast<std::size_t>(b * job.q.sequence + segment.first_query + i)] =
-            key_range_of(call, segment, i);
+        job.key_ranges[b * job.q.sequence + segment.first_query + i] = key_range_of(call, segment, i);
       }
     });
     if (!call.spans.empty()) add_spans(call, b, is_ragged, job);

@@ -73,27 +73,25 @@ struct ContextualGradient {
     score_keys(job, b, h, i, scores);
     double count = 0;
     for (std::int64_t j = key_range.end - 1; j >= key_range.begin; --j) {
-      const auto key = static_cast<std::size_t>(j);
-      count += terms::gate_of(scores[key]);
+      count += terms::gate_of(scores[j]);
       const terms::ContextualPlace place = terms::contextual_place(count, std::ssize(products));
       const auto below = static_cast<std::size_t>(place.below), above = static_cast<std::size_t>(place.above);
-      d_products[below] += (1 - place.part) * d_scores[key];
-      d_products[above] += place.part * d_scores[key];
-      if (!place.is_cut) d_counts[key] = d_scores[key] * (products[above] - products[below]);
+      d_products[below] += (1 - place.part) * d_scores[j];
+      d_products[above] += place.part * d_scores[j];
+      if (!place.is_cut) d_counts[j] = d_scores[j] * (products[above] - products[below]);
     }
     double sum = 0;  // a gate is part of the counts of its own key and all before it
     for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
-      const auto key = static_cast<std::size_t>(j);
-      const double gate = terms::gate_of(scores[key]);
-      sum += d_counts[key];
-      d_scores[key] += gate * (1 - gate) * sum;
+      const double gate = terms::gate_of(scores[j]);
+      sum += d_counts[j];
+      d_scores[j] += gate * (1 - gate) * sum;
     }
     const std::int64_t features = job.q.features;
     for (std::size_t row = 0; row < products.size(); ++row) {
       if (d_products[row] == 0) continue;
       for (std::int64_t f = 0; f < features; ++f) {
         const auto at_row = static_cast<std::int64_t>(row);
-        dq[static_cast<std::size_t>(f)] += d_products[row] * terms::vector_element(table, h, at_row, f);
+        dq[f] += d_products[row] * terms::vector_element(table, h, at_row, f);
         if (d_vectors != nullptr) d_vectors[at_row * features + f] += d_products[row] * at(job.q, b, h, i, f);
       }
     }
@@ -120,42 +118,40 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
   const HeadTensor<const void>& relative = has_own_queries ? forward.position_queries : forward.q;
   const ConstTensorView value_table = vectors != nullptr ? table_of(vectors->for_values) : ConstTensorView{};
   double* const d_values = head_of(job.value_vectors, h, job.value_rows * value_features);
-  std::vector<double> weights, d_scores, dp(static_cast<std::size_t>(keys)), dq(static_cast<std::size_t>(features));
+  std::vector<double> weights, d_scores, dp(keys), dq(features);
   std::vector<double> d_relative(static_cast<std::size_t>(has_own_queries ? relative.features : 0));
   for (std::int64_t b = 0; b < forward.q.batch; ++b) {
     for (std::int64_t i = 0; i < forward.q.sequence; ++i) {
       const double logsumexp = weigh_keys(forward, b, h, i, weights);
       if (!job.has_other_keys.empty() && !is_logsumexp_of(forward, b, h, i, logsumexp)) {
-        job.has_other_keys[static_cast<std::size_t>(g)] = 1;
+        job.has_other_keys[g] = 1;
       }
       const KeyRange& key_range = forward.key_range(b, i);
       double mean = 0;
       for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
-        const auto at_j = static_cast<std::size_t>(j);
-        dp[at_j] = 0;
+        dp[j] = 0;
         if (forward.is_hidden(b, h, i, j)) continue;
         for (std::int64_t f = 0; f < value_features; ++f) {
           const double d_out = at(job.d_out, b, h, i, f);
-          dp[at_j] += d_out * at(forward.v, b, g, j, f);
-          dv[(b * keys + j) * value_features + f] += weights[at_j] * d_out;
+          dp[j] += d_out * at(forward.v, b, g, j, f);
+          dv[(b * keys + j) * value_features + f] += weights[j] * d_out;
         }
         if (value_table.data != nullptr) {
           terms::each_row(vectors->for_values, {tokens, b, h, i, j}, [&](std::int64_t row) {
             for (std::int64_t f = 0; f < value_features; ++f) {
               const double d_out = at(job.d_out, b, h, i, f);
-              dp[at_j] += d_out * terms::vector_element(value_table, h, row, f);
-              if (d_values != nullptr) d_values[row * value_features + f] += weights[at_j] * d_out;
+              dp[j] += d_out * terms::vector_element(value_table, h, row, f);
+              if (d_values != nullptr) d_values[row * value_features + f] += weights[j] * d_out;
             }
           });
         }
-        mean += weights[at_j] * dp[at_j];
+        mean += weights[j] * dp[j];
       }
       std::fill(dq.begin(), dq.end(), 0.0);
       std::fill(d_relative.begin(), d_relative.end(), 0.0);
       d_scores.assign(weights.size(), 0.0);
       for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
-        const auto at_j = static_cast<std::size_t>(j);
-        if (!forward.is_hidden(b, h, i, j)) d_scores[at_j] = weights[at_j] * (dp[at_j] - mean);
+        if (!forward.is_hidden(b, h, i, j)) d_scores[j] = weights[j] * (dp[j] - mean);
       }
       if (counted_gates_in(forward) != nullptr) {
         ContextualGradient{forward, b, h, i, head_of(job.query_vectors, h, job.query_rows * features)}.add(d_scores,
@@ -163,11 +159,11 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
       }
       for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
         if (forward.is_hidden(b, h, i, j)) continue;
-        const double d_score = d_scores[static_cast<std::size_t>(j)];
+        const double d_score = d_scores[j];
         const double ds = d_score * cap_slope(forward, b, h, i, j);  // of the score before the softcap
         double* const dk_row = dk + (b * keys + j) * features;
         for (std::int64_t f = 0; f < features; ++f) {
-          dq[static_cast<std::size_t>(f)] += forward.scale * ds * at(forward.k, b, g, j, f);
+          dq[f] += forward.scale * ds * at(forward.k, b, g, j, f);
           dk_row[f] += forward.scale * ds * at(forward.q, b, h, i, f);
         }
         if (double* const sums = head_of(job.parameters, h, job.head_parameters)) {
@@ -190,11 +186,11 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
       }
       if (has_own_queries && job.d_position_queries.data != nullptr) {
         for (std::int64_t f = 0; f < relative.features; ++f) {
-          set(job.d_position_queries, b, h, i, f, d_relative[static_cast<std::size_t>(f)]);
+          set(job.d_position_queries, b, h, i, f, d_relative[f]);
         }
       }
       if (job.dq.data == nullptr) continue;
-      for (std::int64_t f = 0; f < features; ++f) set(job.dq, b, h, i, f, dq[static_cast<std::size_t>(f)]);
+      for (std::int64_t f = 0; f < features; ++f) set(job.dq, b, h, i, f, dq[f]);
     }
   }
 }
@@ -204,8 +200,8 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
 void backward_group(BackwardJob& job, std::int64_t g) {
   const AttentionJob& forward = job.forward;
   const std::int64_t tokens = forward.k.batch * forward.k.sequence;
-  std::vector<double> dk(static_cast<std::size_t>(tokens * forward.k.features), 0.0);
-  std::vector<double> dv(static_cast<std::size_t>(tokens * forward.v.features), 0.0);
+  std::vector<double> dk(tokens * forward.k.features, 0.0);
+  std::vector<double> dv(tokens * forward.v.features, 0.0);
   for (std::int64_t h = g * forward.group; h < (g + 1) * forward.group; ++h) {
     backward_head(job, h, dk.data(), dv.data());
   }

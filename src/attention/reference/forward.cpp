@@ -94,16 +94,16 @@ double cap_slope(const AttentionJob& job, std::int64_t b, std::int64_t h, std::i
 
 void score_keys(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
                 std::vector<double>& scores) {
-  scores.assign(static_cast<std::size_t>(job.k.sequence), 0.0);
+  scores.assign(job.k.sequence, 0.0);
   const KeyRange& key_range = job.key_range(b, i);
   for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
-    scores[static_cast<std::size_t>(j)] = job.is_hidden(b, h, i, j) ? kNone : score(job, b, h, i, j);
+    scores[j] = job.is_hidden(b, h, i, j) ? kNone : score(job, b, h, i, j);
   }
 }
 
 std::vector<double> contextual_rows(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i) {
   const ConstTensorView& table = counted_gates_in(job)->table;
-  std::vector<double> products(static_cast<std::size_t>(table.shape.back(1)), 0.0);
+  std::vector<double> products(table.shape.back(1), 0.0);
   with_type(job.q.type, [&](auto kind) {
     const auto* const q = job.q.row<decltype(kind)>(b, h, i);
     for (std::size_t row = 0; row < products.size(); ++row) {
@@ -125,12 +125,11 @@ void add_contextual(const AttentionJob& job, std::int64_t b, std::int64_t h, std
   const std::vector<double> products = contextual_rows(job, b, h, i);
   double count = 0;
   for (std::int64_t j = key_range.end - 1; j >= key_range.begin; --j) {
-    double& x = scores[static_cast<std::size_t>(j)];
+    double& x = scores[j];
     if (x == kNone) continue;  // gate 0 and weight 0
     count += terms::gate_of(x);
     const terms::ContextualPlace place = terms::contextual_place(count, std::ssize(products));
-    x += (1 - place.part) * products[static_cast<std::size_t>(place.below)] +
-         place.part * products[static_cast<std::size_t>(place.above)];
+    x += (1 - place.part) * products[place.below] + place.part * products[place.above];
   }
 }
 
@@ -144,19 +143,19 @@ double weigh_keys(const AttentionJob& job, std::int64_t b, std::int64_t h, std::
   double largest = job.sinks != nullptr ? job.sinks[h] : kNone;
   bool is_number = largest == largest;
   for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
-    const double weight = weights[static_cast<std::size_t>(j)];
+    const double weight = weights[j];
     if (weight > largest) largest = weight;
     if (weight != weight) is_number = false;
   }
   if (!is_number) largest = std::numeric_limits<double>::quiet_NaN();
   double sum = job.sinks != nullptr && largest != kNone ? std::exp(job.sinks[h] - largest) : 0.0;
   for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
-    double& weight = weights[static_cast<std::size_t>(j)];
+    double& weight = weights[j];
     weight = largest == kNone ? 0.0 : std::exp(weight - largest);
     sum += weight;
   }
   if (largest == kNone) return kNone;
-  for (std::int64_t j = key_range.begin; j < key_range.end; ++j) weights[static_cast<std::size_t>(j)] /= sum;
+  for (std::int64_t j = key_range.begin; j < key_range.end; ++j) weights[j] /= sum;
   return largest + std::log(sum);
 }
 
@@ -168,11 +167,11 @@ void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::in
   const ConstTensorView value_table = vectors != nullptr ? table_of(vectors->for_values) : ConstTensorView{};
   const bool has_value_vectors = value_table.data != nullptr;
   const terms::Tokens tokens = job.tokens();
-  std::vector<double> sums(static_cast<std::size_t>(job.v.features), 0.0);
+  std::vector<double> sums(job.v.features, 0.0);
   with_cache_type(job.v.type, [&](auto kind) {
     for (std::int64_t j = key_range.begin; j < key_range.end; ++j) {
       if (job.is_hidden(b, h, i, j)) continue;
-      const double weight = weights[static_cast<std::size_t>(j)];
+      const double weight = weights[j];
       const auto* v = job.v.row<decltype(kind)>(b, h / job.group, j);
       for (std::size_t f = 0; f < sums.size(); ++f) {
         sums[f] += weight * numerics::widen(v[static_cast<std::int64_t>(f) * job.v.feature_stride]);

@@ -77,7 +77,7 @@ template <class W> class VectorMaker {
       return wave_rows_->make_16_bits(block.b, block.t0, block.t1, out.template token<T>(block.b, block.t0),
                                       out.token_stride, scratch.anchor, outcome);
     }
-    scratch.narrow.resize(static_cast<std::size_t>(kBlockRows * row_stride_));
+    scratch.narrow.resize(kBlockRows * row_stride_);
     auto* const rows = reinterpret_cast<T*>(scratch.narrow.data());
     if (!wave_rows_->make_16_bits(block.b, block.t0, block.t1, rows, row_stride_, scratch.anchor, outcome)) {
       return false;
@@ -141,7 +141,7 @@ template <class W> class VectorMaker {
   }
   Vectors<W> from(const Lines& lines, const Block& block, Scratch& scratch, Outcome&) const {
     return fill(block, scratch, [&](std::int64_t c, W& out, std::int64_t t) {
-      out = numerics::narrow<W>(line_element(lines, static_cast<std::size_t>(c), job_.positions.at(block.b, t)));
+      out = numerics::narrow<W>(line_element(lines, c, job_.positions.at(block.b, t)));
     });
   }
 
@@ -196,15 +196,14 @@ template <class T> bool may_have_midpoint(const float* values, std::int64_t n) {
 
 // One element of a vector, rounded once to T from its exact value.
 template <class T> bool exact_element(T& out, const AddJob& job, std::int64_t b, std::int64_t t, std::int64_t c) {
-  const auto at = static_cast<std::size_t>(c);
   if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
-    const WaveColumn column = waves->columns[at];
-    const auto angle = angle_of(*waves, static_cast<std::size_t>(column.wave), job.positions, b, t);
+    const WaveColumn column = waves->columns[c];
+    const auto angle = angle_of(*waves, column.wave, job.positions, b, t);
     return numerics::round_wave_by_integers(out, angle, column.quarter, waves->scale);
   }
   const std::int64_t position = job.positions.at(b, t);
   if (const auto* lines = std::get_if<Lines>(&job.form->source)) {
-    out = numerics::narrow<T>(line_element(*lines, at, position));
+    out = numerics::narrow<T>(line_element(*lines, c, position));
   } else {
     const auto& rows = std::get<Rows>(job.form->source);
     out = table_element<T>(rows.table, position + rows.offset, c);
@@ -219,7 +218,7 @@ void write_token(const AddJob& job, std::int64_t b, std::int64_t t, const W* vec
   T* out = job.out.token<T>(b, t);
   T* target = step == 1 ? out : line;
   if constexpr (std::is_same_v<T, W>) {
-    std::memcpy(target, vector, static_cast<std::size_t>(width) * sizeof(T));
+    std::memcpy(target, vector, width * sizeof(T));
   } else {
     narrow_row(target, vector, width);
     const std::int64_t suspects = may_have_midpoint<T>(vector, width) ? width : 0;
@@ -249,7 +248,7 @@ template <class T> Outcome run(const AddJob& job) {
   std::mutex outcome_lock;
   parallel_for(blocks * groups, grain, [&](std::int64_t begin, std::int64_t end) {
     auto scratch = maker.scratch();
-    std::vector<T> line(static_cast<std::size_t>(job.out.width));
+    std::vector<T> line(job.out.width);
     Outcome here;
     for (std::int64_t item = begin; item < end; ++item) {
       const std::int64_t first = item / blocks * together, t0 = item % blocks * kBlockRows;

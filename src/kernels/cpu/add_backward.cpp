@@ -23,7 +23,7 @@ template <class T, class G> void accumulate(const AddBackwardJob& job) {
   const auto row_of = [&](std::int64_t token) {
     return job.positions.at(token / job.gradient.sequence, token % job.gradient.sequence) + job.offset;
   };
-  std::vector<std::int64_t> order(static_cast<std::size_t>(tokens));
+  std::vector<std::int64_t> order(tokens);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return row_of(a) < row_of(b); });
   std::vector<std::size_t> starts;  // where each row's tokens begin in `order`
@@ -33,7 +33,7 @@ template <class T, class G> void accumulate(const AddBackwardJob& job) {
   starts.push_back(order.size());
 
   parallel_for(static_cast<std::int64_t>(starts.size()) - 1, 16, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<double> sums(static_cast<std::size_t>(width));
+    std::vector<double> sums(width);
     for (auto r = static_cast<std::size_t>(begin); r < static_cast<std::size_t>(end); ++r) {
       std::fill(sums.begin(), sums.end(), 0.0);
       for (std::size_t i = starts[r]; i < starts[r + 1]; ++i) {
@@ -43,7 +43,7 @@ template <class T, class G> void accumulate(const AddBackwardJob& job) {
       T* out = job.table.token<T>(0, row_of(order[starts[r]]));
       for (std::int64_t c = 0; c < width; ++c) {
         T& element = out[c * job.table.column_stride];
-        element = numerics::narrow<T>(numerics::widen(element) + sums[static_cast<std::size_t>(c)]);
+        element = numerics::narrow<T>(numerics::widen(element) + sums[c]);
       }
     }
   });

@@ -19,7 +19,7 @@ std::int64_t rows_worth(std::int64_t row_elements) { return std::max<std::int64_
 template <class T> void write_row(const BiasJob& job, T* out, const T* values) {
   const std::int64_t keys = job.out.features, step = job.out.feature_stride;
   if (step == 1) {
-    std::memcpy(out, values, static_cast<std::size_t>(keys) * sizeof(T));
+    std::memcpy(out, values, keys * sizeof(T));
     return;
   }
   for (std::int64_t j = 0; j < keys; ++j) out[j * step] = values[j];
@@ -29,11 +29,11 @@ template <class T> void write_row(const BiasJob& job, T* out, const T* values) {
 template <class T> std::vector<T> columns_of(const DistanceTable& source, std::int64_t heads) {
   const ConstTensorView table = table_of(source, heads);
   const std::int64_t rows = table.shape[0];
-  std::vector<T> columns(static_cast<std::size_t>(rows * heads));
+  std::vector<T> columns(rows * heads);
   parallel_for(heads, rows_worth(rows), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t h = begin; h < end; ++h) {
       for (std::int64_t row = 0; row < rows; ++row) {
-        columns[static_cast<std::size_t>(h * rows + row)] = table_element<T>(table, row, h);
+        columns[h * rows + row] = table_element<T>(table, row, h);
       }
     }
   });
@@ -56,7 +56,7 @@ template <class T, class Row> void for_each_row(const BiasJob& job, const Row& r
 template <class T, class Value> void write_lines(const BiasJob& job, const Value& value_at) {
   const std::int64_t heads = job.out.heads, queries = job.out.sequence, length = queries + job.out.features - 1;
   const std::int64_t first = job.keys.first - (job.queries.first + queries - 1);  // the line's first distance
-  std::vector<T> lines(static_cast<std::size_t>(heads * length));
+  std::vector<T> lines(heads * length);
   parallel_for(heads, rows_worth(length), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t h = begin; h < end; ++h) {
       T* const line = lines.data() + h * length;
@@ -92,16 +92,16 @@ template <class Scratch, class Row> void for_each_query(const BiasJob& job, cons
 template <class T> void write_scores(const BiasJob& job, const Tokens& tokens, const DistanceTable& source) {
   const std::vector<T> columns = columns_of<T>(source, job.form->heads);
   const std::int64_t table_rows = table_of(source, job.form->heads).shape[0];
-  const std::vector<std::int64_t> scratch(static_cast<std::size_t>(job.out.features));
+  const std::vector<std::int64_t> scratch(job.out.features);
   for_each_query(job, scratch, [&](std::int64_t b, std::int64_t i, std::vector<std::int64_t>& rows) {
     for (std::int64_t j = 0; j < job.out.features; ++j) {
-      rows[static_cast<std::size_t>(j)] = row_of(source, {tokens, b, 0, i, j});
+      rows[j] = row_of(source, {tokens, b, 0, i, j});
     }
     for (std::int64_t h = 0; h < job.out.heads; ++h) {
       const T* const column = columns.data() + h * table_rows;
       T* const out = job.out.row<T>(b, h, i);
       for (std::int64_t j = 0; j < job.out.features; ++j) {
-        out[j * job.out.feature_stride] = column[rows[static_cast<std::size_t>(j)]];
+        out[j * job.out.feature_stride] = column[rows[j]];
       }
     }
   });
@@ -115,8 +115,7 @@ template <class T> void write_scores(const BiasJob& job, const Tokens& tokens, c
       const double ratio = ratio_of(source, {tokens, b, 0, i, j});
       for (std::size_t unit = 0; unit < hidden.size(); ++unit) hidden[unit] = hidden_unit(source, unit, ratio);
       for (std::int64_t h = 0; h < job.out.heads; ++h) {
-        const double value =
-            output_of(source, static_cast<std::size_t>(h), [&](std::size_t unit) { return hidden[unit]; });
+        const double value = output_of(source, h, [&](std::size_t unit) { return hidden[unit]; });
         job.out.row<T>(b, h, i)[j * job.out.feature_stride] = numerics::narrow<T>(value);
       }
     }

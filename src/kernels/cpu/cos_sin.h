@@ -71,8 +71,8 @@ template <class W> class CosSinMaker {
   Scratch scratch() const {
     const std::int64_t rows = std::min(block_rows(), job_.parts[0].x.sequence);
     Scratch scratch;
-    if (!is_ready_) scratch.rows.resize(static_cast<std::size_t>(rows * stride_));
-    if (doubled_) scratch.doubled.resize(static_cast<std::size_t>(rows * heads_ * 4 * pairs_));
+    if (!is_ready_) scratch.rows.resize(rows * stride_);
+    if (doubled_) scratch.doubled.resize(rows * heads_ * 4 * pairs_);
     if (mixed_rows_) mixed_rows_->resize(scratch.mixed);
     return scratch;
   }
@@ -168,16 +168,15 @@ template <class W> class CosSinMaker {
   void fill_row(W* row, std::int64_t b, std::int64_t t) const {
     for (std::int64_t pair = 0; pair < pairs_; ++pair) {
       W &cosine = row[pair], &sine = row[pairs_ + pair];
-      const auto i = static_cast<std::size_t>(pair);
       if (waves_.waves.empty()) {
         cosine = rounded_to(data_type_of<W>(), table_entry<W>(table_.cosines, job_.positions, b, t, pair));
         sine = rounded_to(data_type_of<W>(), table_entry<W>(table_.sines, job_.positions, b, t, pair));
         if (form_.sign < 0) sine = -sine;
         continue;
       }
-      const numerics::Angle angle = angle_of(waves_, i, job_.positions, b, t);
-      const std::int64_t position = job_.positions.at(b, t, waves_.waves[i].axis);
-      const double length = form_.magnitude * growth_at(pair_waves_of(form_).growth, i, position, keys_);
+      const numerics::Angle angle = angle_of(waves_, pair, job_.positions, b, t);
+      const std::int64_t position = job_.positions.at(b, t, waves_.waves[pair].axis);
+      const double length = form_.magnitude * growth_at(pair_waves_of(form_).growth, pair, position, keys_);
       const auto unit = numerics::sine_cosine(numerics::reduce(angle));
       cosine = static_cast<W>(length * unit.cosine);
       sine = static_cast<W>(length * form_.sign * unit.sine);

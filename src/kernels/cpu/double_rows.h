@@ -25,7 +25,7 @@ class DoubleRows {
       double* const row = rows + (t - t0) * row_stride;
       for (std::size_t c = 0; c < waves_.columns.size(); ++c) {
         const WaveColumn column = waves_.columns[c];
-        const numerics::Angle angle = angle_of(waves_, static_cast<std::size_t>(column.wave), positions_, b, t);
+        const numerics::Angle angle = angle_of(waves_, column.wave, positions_, b, t);
         if (!numerics::round_wave_by_integers(row[c], angle, column.quarter, waves_.scale)) {
           outcome = {false, positions_.at(b, t), static_cast<std::int64_t>(c)};
         }

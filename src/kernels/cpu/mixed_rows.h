@@ -28,7 +28,7 @@ template <class W> class MixedRows {
   }
   void resize(Scratch& scratch) const {
     scratch.waves.resize(waves_.columns.size());
-    scratch.sums.resize(static_cast<std::size_t>(2 * mixture_.pairs));
+    scratch.sums.resize(2 * mixture_.pairs);
   }
 
   /// The row of a token: [cosines | sines] for each head.
@@ -57,7 +57,7 @@ template <class W> class MixedRows {
                                 const std::vector<double>& offsets) {
       const std::size_t first = bounds_.size();
       for (std::int64_t j = 0; j < mixed; ++j) {
-        bounds_.push_back(offsets.empty() ? 0.0 : std::fabs(offsets[static_cast<std::size_t>(j)]));
+        bounds_.push_back(offsets.empty() ? 0.0 : std::fabs(offsets[j]));
       }
       double* const sums = bounds_.data() + first;
       for (std::int64_t i = 0; i < count; ++i) {
@@ -66,7 +66,7 @@ template <class W> class MixedRows {
       }
       for (std::int64_t j = 0; j < mixed; ++j) sums[j] *= static_cast<double>(count + 4) * 0x1p-52;
     };
-    bounds_.reserve(static_cast<std::size_t>(mixture_.heads * 2 * mixed));
+    bounds_.reserve(mixture_.heads * 2 * mixed);
     for (std::int64_t h = 0; h < mixture_.heads; ++h) {
       add_bounds(h, mixture_.cosines, mixture_.cosine_offsets);
       add_bounds(h, mixture_.sines, mixture_.sine_offsets);

@@ -23,7 +23,7 @@ namespace {
 // always free, or soon is if the caller's pool has more threads.
 class WorkspaceParts {
  public:
-  WorkspaceParts(const Arena* whole, int workers) : workers_(static_cast<std::size_t>(workers)) {
+  WorkspaceParts(const Arena* whole, int workers) : workers_(workers) {
     if (whole == nullptr) return;
     rest_ = whole->rest();
     size_ = rest_.size() / workers_;

@@ -77,7 +77,7 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
   for (; std::fabs(fraction_) >= 2; fraction_ /= 2) power_ *= 2;
   const auto fill = [&](AlignedVector<double>& sines, AlignedVector<double>& cosines, std::int64_t count,
                         std::int64_t first, std::int64_t step) {
-    sines.resize(static_cast<std::size_t>(count * padded_ + kReadAhead));
+    sines.resize(count * padded_ + kReadAhead);
     cosines.assign(sines.size(), 1.0);
     const std::int64_t grain = 1 + kWavesWorthAThread / (width() + 1);
     parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -158,7 +158,7 @@ std::int64_t WaveRows::reduce_angles(std::int64_t b, std::int64_t t, Anchor& scr
   std::int64_t doubts = 0;
   const auto reduce = [&](std::size_t i, numerics::uint128 phase, std::uint64_t steps) {
     if (reduce_angle(scratch.angles, i, phase, steps)) return;
-    scratch.doubtful_waves[static_cast<std::size_t>(doubts++)] = static_cast<std::int32_t>(i);
+    scratch.doubtful_waves[doubts++] = static_cast<std::int32_t>(i);
   };
   if (high_.empty()) {
     for (std::size_t i = 0; i < count; ++i) {
@@ -191,7 +191,7 @@ void WaveRows::make_directly(std::int64_t b, std::int64_t t, float* row, Anchor&
   doubts += direct_waves(scratch.angles, static_cast<std::int64_t>(count), waves_.scale, scratch.wave_sines.data(),
                          scratch.wave_cosines.data(), scratch.doubtful_waves.data() + doubts);
   for (std::int64_t n = 0; n < doubts; ++n) {
-    const auto i = static_cast<std::size_t>(scratch.doubtful_waves[static_cast<std::size_t>(n)]);
+    const std::size_t i = scratch.doubtful_waves[n];
     const numerics::Angle angle = angle_of(waves_, i, positions_, b, t);
     if (angle.count == 0 || angle.unit == Frequency{}) {  // position 0, or a constant wave
       scratch.wave_sines[i] = 0.0f;
@@ -220,7 +220,7 @@ void WaveRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
   const double larger = fraction_ * (1 + kLarger);
   find_waves(anchor.angles, half_position);
   for (std::size_t c = 0; c < waves_.columns.size(); ++c) {
-    const auto wave = static_cast<std::size_t>(waves_.columns[c].wave);
+    const std::size_t wave = waves_.columns[c].wave;
     const unsigned quarter = waves_.columns[c].quarter;
     const double sine = anchor.angles.sine[wave], cosine = anchor.angles.cosine[wave];
     const double value = quarter & 1 ? cosine : sine, slope = quarter & 1 ? -sine : cosine;
@@ -254,7 +254,7 @@ void WaveRows::make_run(std::int64_t position, std::int64_t count, float* rows, 
     const std::int64_t listed = wave_row_pair(pair, {anchor.nearest.data(), anchor.doubtful.data()});
     if (power_ > 1) enlarge(pair);
     for (std::int64_t i = 0; i < listed; ++i) {
-      const std::int64_t column = anchor.doubtful[static_cast<std::size_t>(i)];
+      const std::int64_t column = anchor.doubtful[i];
       remake(column, position + before, pair.before, outcome);
       if (both) remake(column, position + after, pair.after, outcome);
     }
@@ -280,7 +280,7 @@ template <class T> bool WaveRows::make_16_bits(std::int64_t b, std::int64_t t0, 
     if (positions_.at(b, t) != position + (t - t0)) return false;
   }
   Anchor::Narrow& narrow = anchor.narrow;
-  const auto size = static_cast<std::size_t>(padded_);
+  const std::size_t size = padded_;
   for (auto* centre : {&narrow.sine, &narrow.cosine}) centre->resize(size);
   for (auto* row : {&narrow.spare, &narrow.before, &narrow.after}) row->resize(size);
   const auto set_narrow_centre = [&](std::int64_t group) {
@@ -307,7 +307,7 @@ template <class T> bool WaveRows::make_16_bits(std::int64_t b, std::int64_t t0, 
     const NarrowDoubts doubts{anchor.doubtful.data(), narrow.before.data(), narrow.after.data()};
     const std::int64_t listed = narrow_row_pair(pair, doubts, T{});
     for (std::int64_t i = 0; i < listed; ++i) {
-      const std::int64_t first = anchor.doubtful[static_cast<std::size_t>(i)];
+      const std::int64_t first = anchor.doubtful[i];
       for (std::int64_t c0 = first; c0 < first + kPieceColumns; c0 += kLanesOfAWord) {
         if ((word_at(doubts.before + c0) | word_at(doubts.after + c0)) == 0) continue;  // nine of ten
         for (std::int64_t c = c0; c < std::min(c0 + kLanesOfAWord, width()); ++c) {
@@ -339,9 +339,8 @@ void WaveRows::remake_16_bits(std::int64_t c, std::int64_t position, double larg
     out = low;
     return;
   }
-  const WaveColumn& column = waves_.columns[static_cast<std::size_t>(c)];
-  const numerics::Angle angle{waves_.waves[static_cast<std::size_t>(column.wave)].frequency,
-                              static_cast<std::uint64_t>(position)};
+  const WaveColumn& column = waves_.columns[c];
+  const numerics::Angle angle{waves_.waves[column.wave].frequency, static_cast<std::uint64_t>(position)};
   if (!numerics::round_wave_by_integers(out, angle, column.quarter, waves_.scale)) outcome = {false, position, c};
 }
 
@@ -353,14 +352,13 @@ void WaveRows::enlarge(const WaveRowPair& pair) const {
 
 void WaveRows::remake(std::int64_t c0, std::int64_t position, float* row, Outcome& outcome) const {
   for (std::int64_t c = c0; c < std::min(c0 + kPieceColumns, width()); ++c) {
-    const WaveColumn& column = waves_.columns[static_cast<std::size_t>(c)];
+    const WaveColumn& column = waves_.columns[c];
     if (position == 0) {  // every sine would be in doubt there, though all are exact
       const double cosine = (column.quarter & 2) != 0 ? -waves_.scale : waves_.scale;
       row[c] = (column.quarter & 1) != 0 ? numerics::narrow<float>(cosine) : 0.0f;
       continue;
     }
-    const numerics::Angle angle{waves_.waves[static_cast<std::size_t>(column.wave)].frequency,
-                                static_cast<std::uint64_t>(position)};
+    const numerics::Angle angle{waves_.waves[column.wave].frequency, static_cast<std::uint64_t>(position)};
     if (!numerics::round_wave(row[c], angle, numerics::reduce(angle), column.quarter, waves_.scale)) {
       outcome = {false, position, c};
     }

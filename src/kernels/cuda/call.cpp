@@ -323,7 +323,7 @@ PositionParams Call::positions(const TokenPositions& p) {
   } else if (site_.device == Device::kHost) {
     params.ids = static_cast<const std::int64_t*>(place(p.ids, {p.count}, {1}, DataType::kI64, false));
   } else {
-    const auto size = static_cast<std::size_t>(p.count) * sizeof(std::int64_t);
+    const std::size_t size = p.count * sizeof(std::int64_t);
     params.ids = static_cast<const std::int64_t*>(copied(p.ids, size));
   }
   return params;
@@ -333,7 +333,7 @@ SlotParams Call::slots(const SlotList& list) {
   if (!list.is_given()) return {};
   SlotParams params{list.ids, list.narrow_ids, list.limit};
   if (list.on_device) return params;
-  const auto count = static_cast<std::size_t>(list.tokens);
+  const std::size_t count = list.tokens;
   params.ids = static_cast<const std::int64_t*>(copied(list.ids, count * sizeof(std::int64_t)));
   return params;
 }

@@ -59,7 +59,7 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   p.in_place = 1;
   for (int n = 0; n < job.count; ++n) {
     RotatePart& part = p.parts[n];
-    const RotateJob::Part& from = job.parts[static_cast<std::size_t>(n)];
+    const RotateJob::Part& from = job.parts[n];
     if (from.x.type != type || from.out.type != type) return false;
     if (!has_whole_vectors(part.x, part.first) || !has_whole_vectors(part.out, part.first)) return false;
     if (part.x.data != part.out.data && part.features != 2 * p.pairs) return false;
@@ -117,7 +117,7 @@ RotateParams params_of(Call& call, const RotateJob& job) {
   p.batch = job.parts[0].x.batch;
   p.sequence = job.parts[0].x.sequence;
   for (int n = 0; n < job.count; ++n) {
-    const RotateJob::Part& from = job.parts[static_cast<std::size_t>(n)];
+    const RotateJob::Part& from = job.parts[n];
     RotatePart& part = p.parts[n];
     part.out = call.heads(from.out);
     part.x = call.heads(from.x);
@@ -202,7 +202,7 @@ Outcome rotate(const RotateJob& job) {
       RotateParams one = p;
       one.count = 1;
       one.parts[0] = p.parts[n];
-      set_types(one, form, job.parts[static_cast<std::size_t>(n)].x.type);
+      set_types(one, form, job.parts[n].x.type);
       rotate_any(call, one);
     }
   } else {

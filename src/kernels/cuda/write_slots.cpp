@@ -36,7 +36,7 @@ RotateParams slot_params(Call& call, const SlotJob& job) {
   p.arithmetic_type = p.table_type = kTypeF32;
   p.slots = call.slots(job.slots);
   for (int n = 0; n < job.count; ++n) {
-    const SlotJob::Part& from = job.parts[static_cast<std::size_t>(n)];
+    const SlotJob::Part& from = job.parts[n];
     RotatePart& part = p.parts[n];
     part.out = call.heads(from.out);
     part.x = call.heads(from.x);
@@ -147,7 +147,7 @@ void move_slots(Call& call, const SlotJob& job) {
   SlotJob::Part& part = way.parts[0];
   const std::int64_t row = part.x.heads * part.x.features;
   HeadTensor<void> between;
-  between.data = call.borrow(static_cast<std::size_t>(job.sequence * row * size_of(part.x.type)));
+  between.data = call.borrow(job.sequence * row * size_of(part.x.type));
   between.type = part.x.type;
   between.heads = part.x.heads, between.sequence = job.sequence, between.features = part.x.features;
   between.head_stride = part.x.features, between.token_stride = row, between.batch_stride = job.sequence * row;

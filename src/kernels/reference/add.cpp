@@ -14,7 +14,7 @@ template <class V> struct VectorAt {
   void operator()(const Waves& waves, V* out) const {
     for (std::size_t c = 0; c < waves.columns.size(); ++c) {
       const WaveColumn column = waves.columns[c];
-      const numerics::Angle angle = angle_of(waves, static_cast<std::size_t>(column.wave), job.positions, b, t);
+      const numerics::Angle angle = angle_of(waves, column.wave, job.positions, b, t);
       if (!numerics::round_wave_by_integers(out[c], angle, column.quarter, waves.scale)) {
         outcome = {false, job.positions.at(b, t, 0), static_cast<std::int64_t>(c)};
       }
@@ -33,7 +33,7 @@ template <class V> struct VectorAt {
 
 template <class T> void write_tokens(const AddJob& job, Outcome& outcome) {
   using W = Working<T>;
-  std::vector<T> vector(static_cast<std::size_t>(job.out.width));
+  std::vector<T> vector(job.out.width);
   std::vector<W> addend(vector.size());
   for (std::int64_t b = 0; b < job.out.batch; ++b) {
     for (std::int64_t t = 0; t < job.out.sequence; ++t) {
@@ -45,7 +45,7 @@ template <class T> void write_tokens(const AddJob& job, Outcome& outcome) {
             },
             job.form->source);
         for (std::int64_t c = 0; c < job.out.width; ++c) {
-          out[c * job.out.column_stride] = vector[static_cast<std::size_t>(c)];
+          out[c * job.out.column_stride] = vector[c];
         }
         continue;
       }
@@ -57,7 +57,7 @@ template <class T> void write_tokens(const AddJob& job, Outcome& outcome) {
       const T* x = job.x->token<T>(b, t);
       for (std::int64_t c = 0; c < job.out.width; ++c) {
         const auto term = static_cast<W>(numerics::widen(x[c * job.x->column_stride]));
-        const W sum = term + addend[static_cast<std::size_t>(c)];
+        const W sum = term + addend[c];
         out[c * job.out.column_stride] = numerics::narrow<T>(static_cast<double>(sum));
       }
     }

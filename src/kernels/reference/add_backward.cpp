@@ -4,12 +4,12 @@ namespace posenc::kernels::reference {
 namespace {
 
 template <class T, class G> void accumulate(const AddBackwardJob& job) {
-  const auto width = static_cast<std::size_t>(job.table.width);
+  const std::size_t width = job.table.width;
   std::vector<double> sums(static_cast<std::size_t>(job.table.sequence) * width);
-  std::vector<bool> touched(static_cast<std::size_t>(job.table.sequence));
+  std::vector<bool> touched(job.table.sequence);
   for (std::int64_t b = 0; b < job.gradient.batch; ++b) {
     for (std::int64_t t = 0; t < job.gradient.sequence; ++t) {
-      const auto row = static_cast<std::size_t>(job.positions.at(b, t) + job.offset);
+      const std::size_t row = job.positions.at(b, t) + job.offset;
       const G* gradient = job.gradient.token<G>(b, t);
       touched[row] = true;
       for (std::size_t c = 0; c < width; ++c) {

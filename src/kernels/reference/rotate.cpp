@@ -16,7 +16,7 @@ std::vector<double> mixed_waves(const RotateJob& job, const Waves& waves, std::i
   std::vector<double> made(waves.columns.size());
   for (std::size_t c = 0; c < made.size(); ++c) {
     const WaveColumn& column = waves.columns[c];
-    const numerics::Angle angle = angle_of(waves, static_cast<std::size_t>(column.wave), job.positions, b, t);
+    const numerics::Angle angle = angle_of(waves, column.wave, job.positions, b, t);
     if (!numerics::round_wave_by_integers(made[c], angle, column.quarter, waves.scale)) {
       outcome = {false, job.positions.at(b, t), column.wave};
     }
@@ -28,14 +28,13 @@ std::vector<double> mixed_waves(const RotateJob& job, const Waves& waves, std::i
 template <class W> CosSin<W> cos_sin_of(const RotateJob& job, const Waves& waves, std::int64_t b, std::int64_t t,
                                         std::int64_t pair, bool keys, Outcome& outcome) {
   const Rotation& form = *job.form;
-  const auto i = static_cast<std::size_t>(pair);
   CosSin<W> by{};
   if (waves.waves.empty()) {
     by.cosine = table_entry<W>(table_of(form).cosines, job.positions, b, t, pair);
     by.sine = table_entry<W>(table_of(form).sines, job.positions, b, t, pair);
     if (form.sign < 0) by.sine = -by.sine;
   } else if (!has_growth(form)) {
-    const numerics::Angle angle = angle_of(waves, i, job.positions, b, t);
+    const numerics::Angle angle = angle_of(waves, pair, job.positions, b, t);
     const unsigned quarter = form.sign < 0 ? 2 : 0;
     if (!numerics::round_wave_by_integers(by.cosine, angle, 1, waves.scale) ||
         !numerics::round_wave_by_integers(by.sine, angle, quarter, waves.scale)) {
@@ -44,9 +43,9 @@ template <class W> CosSin<W> cos_sin_of(const RotateJob& job, const Waves& waves
     by.cosine *= static_cast<W>(late_magnitude(form));
     by.sine *= static_cast<W>(late_magnitude(form));
   } else {
-    const double length =
-        form.magnitude * growth_at(pair_waves_of(form).growth, i, job.positions.at(b, t, waves.waves[i].axis), keys);
-    const auto unit = numerics::sine_cosine(numerics::reduce(angle_of(waves, i, job.positions, b, t)));
+    const double length = form.magnitude * growth_at(pair_waves_of(form).growth, pair,
+                                                     job.positions.at(b, t, waves.waves[pair].axis), keys);
+    const auto unit = numerics::sine_cosine(numerics::reduce(angle_of(waves, pair, job.positions, b, t)));
     by = {static_cast<W>(length * unit.cosine), static_cast<W>(length * form.sign * unit.sine)};
   }
   const DataType type = table_type(form, data_type_of<W>());
@@ -67,7 +66,7 @@ template <class W> std::vector<CosSin<W>> cos_sins_of(const RotateJob& job, cons
     return all;
   }
   const std::vector<double> made = mixed_waves(job, waves, b, t, outcome);
-  std::vector<W> cosines(static_cast<std::size_t>(pairs)), sines(cosines.size());
+  std::vector<W> cosines(pairs), sines(cosines.size());
   std::vector<double> sums(2 * cosines.size());
   const DataType type = table_type(form, data_type_of<W>());
   for (std::int64_t head = 0; head < mixture->heads; ++head) {
@@ -104,7 +103,7 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
   const DataType rounding = arithmetic_type(form, part.x.type);
   const auto round = [&](W value) { return rounded_to(rounding, value); };
   const auto& x = part.x;
-  std::vector<double> given(static_cast<std::size_t>(x.features));
+  std::vector<double> given(x.features);
   std::vector<W> row(given.size()), rotated;
   KnownAngles<W> known;
   for (std::int64_t b = 0; b < x.batch; ++b) {
@@ -126,13 +125,13 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
           const auto at = [&](const PairPlaces& place, int second) {
             return static_cast<std::size_t>(start + pair * place.step + second * place.apart);
           };
-          const CosSin<W> by = angles[static_cast<std::size_t>(heads_of(form) > 1 ? h * pairs + i : i)];
+          const CosSin<W> by = angles[heads_of(form) > 1 ? h * pairs + i : i];
           const W u = row[at(places.read, 0)], v = row[at(places.read, 1)];
           rotated[at(places.write, 0)] = round(round(u * by.cosine) - round(v * by.sine));
           rotated[at(places.write, 1)] = round(round(v * by.cosine) + round(u * by.sine));
         }
         for (std::int64_t f = part.first; f < part.first + 2 * pairs; ++f) {
-          given[static_cast<std::size_t>(f)] = static_cast<double>(rotated[static_cast<std::size_t>(f)]);
+          given[f] = static_cast<double>(rotated[f]);
         }
         with_type(part.out.type, [&](auto kind) {
           auto* to = part.slots == nullptr ? part.out.template row<decltype(kind)>(b, h, t)
@@ -153,7 +152,7 @@ Outcome rotate(const RotateJob& job) {
   const Waves waves = waves_of(*job.form);
   Outcome outcome;
   for (int p = 0; p < job.count; ++p) {
-    const RotateJob::Part& part = job.parts[static_cast<std::size_t>(p)];
+    const RotateJob::Part& part = job.parts[p];
     const bool wide = arithmetic_type(*job.form, part.x.type) == DataType::kF64;
     wide ? rotate_part<double>(job, part, waves, outcome) : rotate_part<float>(job, part, waves, outcome);
   }

@@ -20,7 +20,7 @@ template <class T> void write_waves(const AddJob& job, const Waves& waves, Outco
       T* const out = job.out.token<T>(b, t);
       for (std::size_t c = 0; c < waves.columns.size(); ++c) {
         const WaveColumn column = waves.columns[c];
-        const auto wave = static_cast<std::size_t>(column.wave);
+        const std::size_t wave = column.wave;
         T& element = out[static_cast<std::int64_t>(c) * job.out.column_stride];
         if (!numerics::round_wave(element, angles[wave], reduced[wave], column.quarter, waves.scale)) {
           outcome = {false, job.positions.at(b, t, 0), static_cast<std::int64_t>(c)};

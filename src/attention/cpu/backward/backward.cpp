@@ -52,10 +52,10 @@ QuerySums sums_of(const BackwardJob& job) {
           }
         });
       });
-      sums.deltas[static_cast<std::size_t>(at)] = static_cast<float>(delta);
+      sums.deltas[at] = static_cast<float>(delta);
       const auto log = static_cast<double>(*forward.logsumexp.row<float>(b, h, i));
       // a query with no visible key has weight 0 everywhere
-      sums.logs[static_cast<std::size_t>(at)] =
+      sums.logs[at] =
           std::isinf(log) && log < 0 ? std::numeric_limits<float>::infinity() : static_cast<float>(log * kLog2E);
     }
   });

@@ -46,7 +46,7 @@ inline void add_parameters(QueryPass& pass, const TilePlace& at) {
     for (std::int64_t j = 0; j < at.keys; ++j) {
       for (std::int64_t i = 0; i < at.queries; ++i) {
         if (!sees(job, at.b, at.h, at.first_query + i, at.first_key + j)) continue;
-        const auto ds = static_cast<double>(pass.ds[static_cast<std::size_t>(j * pass.width + i)]);
+        const auto ds = static_cast<double>(pass.ds[j * pass.width + i]);
         terms::add_gradient(*job.bias, {tokens, at.b, at.h, at.first_query + i, at.first_key + j}, ds, sums);
       }
     }

@@ -30,7 +30,7 @@ struct QueryNumbers {
 };
 HWY_INLINE QueryNumbers numbers_of(const BackwardWork& work, const TilePlace& at, std::int64_t i) {
   const AttentionJob& job = work.job.forward;
-  const auto row = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + at.first_query + i);
+  const std::size_t row = (at.b * job.q.heads + at.h) * job.q.sequence + at.first_query + i;
   const KeyRange& key_range = job.key_range(at.b, at.first_query + i);
   return {work.sums.logs[row], work.sums.deltas[row], edge_of(key_range.begin, at), edge_of(key_range.end, at)};
 }

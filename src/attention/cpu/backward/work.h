@@ -9,7 +9,7 @@
 namespace posenc::attend::cpu {
 
 using Floats = std::vector<float>;
-inline Floats floats(std::int64_t count) { return Floats(static_cast<std::size_t>(count)); }
+inline Floats floats(std::int64_t count) { return Floats(count); }
 
 // What both passes need for every query: its logsumexp in units of log 2, and D = Σ dO · O.
 struct QuerySums {

@@ -129,7 +129,7 @@ struct BfmmlaProducts : PlaneProducts<BfmmlaUnit> {
         q_lower(block.job.q.type, block.job.q_rotation, depth),
         k_lower(block.job.k.type, block.job.k_rotation, depth),
         p_plane(keys * block.width),
-        p(static_cast<std::size_t>(kWeightPlanes * p_plane)) {}
+        p(kWeightPlanes * p_plane) {}
 
   void score(Block& block, Tile& tile) {
     if (q_is_finite && k_is_finite) {

@@ -113,9 +113,7 @@ struct F32Products {
     }
   }
 
-  float weight(const Block& block, std::int64_t j, std::int64_t i) const {
-    return block.scores[static_cast<std::size_t>(j * block.width + i)];
-  }
+  float weight(const Block& block, std::int64_t j, std::int64_t i) const { return block.scores[j * block.width + i]; }
 
   bool values_are_finite(const Block& block) {
     if (are_finite) return *are_finite;

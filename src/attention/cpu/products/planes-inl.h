@@ -111,13 +111,13 @@ template <class Unit> struct PlaneProducts {
         k_plane(keys * depth),
         v_plane(keys * block.value_features),
         blocks(keeps_keys ? kept_blocks(block) : 0),
-        q(static_cast<std::size_t>(q_planes * q_plane)),
-        k(static_cast<std::size_t>(std::max<std::int64_t>(blocks, 1) * k_planes * k_plane)),
-        v(static_cast<std::size_t>(std::max(blocks, Unit::kValueBlocks) * v_planes * v_plane)),
+        q(q_planes * q_plane),
+        k(std::max<std::int64_t>(blocks, 1) * k_planes * k_plane),
+        v(std::max(blocks, Unit::kValueBlocks) * v_planes * v_plane),
         rounded(static_cast<std::size_t>(
             block.job.q_rotation.is_rounded || block.job.k_rotation.is_rounded ? kKeyBlock * block.features : 0)),
         value_rows(floats(kKeyBlock * block.value_features)),
-        kept(static_cast<std::size_t>(blocks)) {}
+        kept(blocks) {}
   // k_at and v_at point into this
   PlaneProducts(const PlaneProducts&) = delete;
   PlaneProducts& operator=(const PlaneProducts&) = delete;
@@ -140,7 +140,7 @@ template <class Unit> struct PlaneProducts {
     v_at = next_values(first);
     if (blocks == 0) return false;
     if (head != std::exchange(kept_head, head)) std::fill(kept.begin(), kept.end(), Kept{});
-    Kept& one = kept[static_cast<std::size_t>(first / keys)];
+    Kept& one = kept[first / keys];
     k_at = k.data() + first / keys * k_planes * k_plane;
     k_is_finite = one.is_finite;
     if (one.first == first && one.last == last) return true;
@@ -181,7 +181,7 @@ template <class Unit> struct PlaneProducts {
     pack_keys(block);
     k_is_finite = has_one_plane() || all_finite(k_at, (block.last_key - block.first_key + Unit::kRows - 1) /
                                                           Unit::kRows * Unit::kRows * depth);
-    if (blocks > 0) kept[static_cast<std::size_t>(block.first_key / keys)].is_finite = k_is_finite;
+    if (blocks > 0) kept[block.first_key / keys].is_finite = k_is_finite;
     pack_values(block);
   }
   void pack_keys(Block& block) {
@@ -238,7 +238,7 @@ template <class Unit> struct PlaneProducts {
           const std::int64_t right = f / Unit::kPair * width * Unit::kPair + f % Unit::kPair;
           sum += sum_of_planes(key + left, k_planes, k_plane) * sum_of_planes(query + right, q_planes, q_plane);
         }
-        block.scores[static_cast<std::size_t>(j * width + i)] = sum;
+        block.scores[j * width + i] = sum;
       }
     }
   }
