@@ -1,7 +1,8 @@
 # Compiles content/ into posenc::lessons, so that the program and the explorer share stories, questions and cards, and
 # an installed program needs no data folder. Sets `content_source`.
 file(GLOB_RECURSE content_files RELATIVE ${PROJECT_SOURCE_DIR}/content CONFIGURE_DEPENDS
-     ${PROJECT_SOURCE_DIR}/content/*.json ${PROJECT_SOURCE_DIR}/content/*.md)
+     ${PROJECT_SOURCE_DIR}/content/*.json ${PROJECT_SOURCE_DIR}/content/*.md
+     ${PROJECT_SOURCE_DIR}/content/pages/*)
 list(FILTER content_files EXCLUDE REGEX "^models/")  # cmake/models.cmake
 # write_content(SOURCE NAME…): a source that has these files of content/.
 function(write_content source)

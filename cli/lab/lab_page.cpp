@@ -5,32 +5,12 @@
 #include <algorithm>
 
 #include "cli/pages/html.h"
-#include "cli/pages/report_style.h"
 #include "lab/products.h"
+#include "posenc/content.h"
 #include "posenc/version.h"
 
 namespace posenc::cli {
 namespace {
-
-constexpr std::string_view kLabStyle = R"css(
-.tiles { display: grid; grid-template-columns: repeat(3, 1fr); gap: 1rem; margin: 1.8rem 0 0; }
-.tile { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .9rem 1.1rem; }
-.tile b { display: block; font: 600 2rem/1.1 system-ui, "Helvetica Neue", Arial, sans-serif; }
-.tile span { font: .92rem/1.4 system-ui, "Helvetica Neue", Arial, sans-serif; color: var(--faint); }
-.yes { color: var(--good); } .no { color: var(--bad); } .open { color: var(--faint); }
-.claim { display: grid; grid-template-columns: minmax(0, 1fr) 17rem; gap: .2rem 1.6rem; padding: 1.05rem 0;
-  border-top: 1px solid var(--line); break-inside: avoid; }
-.claim h3 { font: 600 1.02rem/1.35 system-ui, "Helvetica Neue", Arial, sans-serif; margin: 0 0 .3rem; }
-.claim p { margin: 0 0 .2rem; font-size: .95rem; } .claim .small { color: var(--faint); font-size: .88rem; }
-.chip { display: inline-block; font: 600 .8rem/1 system-ui, "Helvetica Neue", Arial, sans-serif; padding: .32rem .6rem;
-  border-radius: 1rem; border: 1.5px solid currentColor; margin-bottom: .45rem; }
-.claim svg { display: block; width: 100%; height: auto; max-width: 17rem; }
-.claim svg text { font: 11px system-ui, "Helvetica Neue", Arial, sans-serif; fill: var(--faint); }
-figure svg { display: block; width: 100%; height: auto; max-width: 62rem; border-radius: 6px; }
-@media (prefers-color-scheme: dark) { figure svg { filter: invert(0.92) hue-rotate(180deg); } }
-@media print { figure svg { filter: none; } .tile b { font-size: 1.4rem; } }
-@media (max-width: 40rem) { .claim { grid-template-columns: 1fr; } .tiles { gap: .5rem; } .tile { padding: .6rem .7rem; } }
-)css";
 
 std::string_view class_of(lab::Answer answer) {
   return answer == lab::Answer::kReproduced ? "yes" : answer == lab::Answer::kNotReproduced ? "no" : "open";
@@ -168,11 +148,11 @@ std::string lab_page(const LabPage& page) {
   std::string text = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"generator\" content=\"posenc lab\">\n<title>{0}</title>\n<style>{1}{2}</style>\n</head>\n<body>\n"
+      "<meta name=\"generator\" content=\"posenc lab\">\n<title>{0}</title>\n<style>\n{1}\n{2}</style>\n</head>\n<body>\n"
       "<header><h1>{0}</h1>\n<p class=\"summary\">{3} of {4} small Transformers were trained on this machine in {5:.0f} "
       "seconds, on {6}, with the library's own attention. Published claims are judged by what came out.</p>\n",
-      title, kReportStyle, kLabStyle, page.outcomes.size(), page.run.jobs.size(), seconds,
-      escaped_html(page.run.text_name));
+      title, content("pages/report.css"), content("pages/lab.css"), page.outcomes.size(), page.run.jobs.size(),
+      seconds, escaped_html(page.run.text_name));
   text += "<div class=\"tiles\">\n";
   for (const lab::Answer answer :
        {lab::Answer::kReproduced, lab::Answer::kNotReproduced, lab::Answer::kNotTestable}) {

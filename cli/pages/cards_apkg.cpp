@@ -10,6 +10,7 @@
 #include "cli/pages/flash_card.h"
 #include "cli/system/failure.h"
 #include "cli/system/sha1.h"
+#include "posenc/content.h"
 #include "posenc/json.h"
 
 namespace posenc::cli {
@@ -18,30 +19,6 @@ namespace {
 constexpr std::int64_t kSchema = 11;
 constexpr std::int64_t kDefaultDeck = 1, kDefaultOptions = 1;
 constexpr char kFieldSeparator = '\x1f';
-
-constexpr const char* kTables = R"sql(
-CREATE TABLE col (id integer PRIMARY KEY, crt integer NOT NULL, mod integer NOT NULL, scm integer NOT NULL,
-  ver integer NOT NULL, dty integer NOT NULL, usn integer NOT NULL, ls integer NOT NULL, conf text NOT NULL,
-  models text NOT NULL, decks text NOT NULL, dconf text NOT NULL, tags text NOT NULL);
-CREATE TABLE notes (id integer PRIMARY KEY, guid text NOT NULL, mid integer NOT NULL, mod integer NOT NULL,
-  usn integer NOT NULL, tags text NOT NULL, flds text NOT NULL, sfld integer NOT NULL, csum integer NOT NULL,
-  flags integer NOT NULL, data text NOT NULL);
-CREATE TABLE cards (id integer PRIMARY KEY, nid integer NOT NULL, did integer NOT NULL, ord integer NOT NULL,
-  mod integer NOT NULL, usn integer NOT NULL, type integer NOT NULL, queue integer NOT NULL, due integer NOT NULL,
-  ivl integer NOT NULL, factor integer NOT NULL, reps integer NOT NULL, lapses integer NOT NULL,
-  left integer NOT NULL, odue integer NOT NULL, odid integer NOT NULL, flags integer NOT NULL, data text NOT NULL);
-CREATE TABLE revlog (id integer PRIMARY KEY, cid integer NOT NULL, usn integer NOT NULL, ease integer NOT NULL,
-  ivl integer NOT NULL, lastIvl integer NOT NULL, factor integer NOT NULL, time integer NOT NULL,
-  type integer NOT NULL);
-CREATE TABLE graves (usn integer NOT NULL, oid integer NOT NULL, type integer NOT NULL);
-CREATE INDEX ix_notes_usn ON notes (usn);
-CREATE INDEX ix_cards_usn ON cards (usn);
-CREATE INDEX ix_revlog_usn ON revlog (usn);
-CREATE INDEX ix_cards_nid ON cards (nid);
-CREATE INDEX ix_cards_sched ON cards (did, queue, due);
-CREATE INDEX ix_revlog_cid ON revlog (cid);
-CREATE INDEX ix_notes_csum ON notes (csum);
-)sql";
 
 constexpr std::string_view kAnkiStyle =
     ".card { font-family: sans-serif; font-size: 20px; text-align: left; max-width: 40em; margin: 1em auto; "
@@ -226,7 +203,7 @@ std::string collection(const std::vector<Card>& cards, std::string_view deck, st
 
   Database database;
   database.run("PRAGMA page_size = 4096; BEGIN");
-  database.run(kTables);
+  database.run(std::string(content("pages/anki.sql")).c_str());
   // The day on which the collection begins. Anki counts due days from it; new cards have none.
   const std::int64_t first_day = now - now % 86400;
   database.insert("col", std::int64_t{1}, first_day, now * 1000, now * 1000, kSchema, zero, zero, zero,

@@ -6,7 +6,7 @@
 
 #include "cli/pages/html.h"
 #include "cli/pages/report.h"
-#include "cli/pages/report_style.h"
+#include "posenc/content.h"
 #include "posenc/version.h"
 
 namespace posenc::cli {
@@ -163,9 +163,9 @@ std::string report_html(const Report& report) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n{}\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "img-src data:\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n"
+      "img-src data:\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n"
       "<p class=\"summary\">{}</p>\n",
-      kReportMark, escaped_html(report.title), kReportStyle, escaped_html(report.title),
+      kReportMark, escaped_html(report.title), content("pages/report.css"), escaped_html(report.title),
       escaped_html(report.summary));
   text += "<nav><ol>\n";
   int number = 0;

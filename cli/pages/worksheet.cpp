@@ -6,43 +6,10 @@
 
 #include "cli/pages/flash_card.h"
 #include "cli/pages/html.h"
+#include "posenc/content.h"
 
 namespace posenc::cli {
 namespace {
-
-constexpr std::string_view kSheetStyle = R"css(
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 46rem; padding: 1.5rem; color: #111; background: #fff;
-  font: 11pt/1.45 "Source Serif 4", Charter, Georgia, "DejaVu Serif", serif; }
-h1, h2, h3, .who, .foot, .where { font-family: system-ui, "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
-h1 { font-size: 17pt; line-height: 1.2; margin: 0 0 3mm; }
-h2 { font-size: 12.5pt; margin: 7mm 0 2mm; }
-h3 { font-size: 10.5pt; margin: 4mm 0 1mm; }
-p { margin: 0 0 2mm; }
-.who { display: flex; gap: 6mm; font-size: 9.5pt; color: #444; border-bottom: 0.3mm solid #111; padding-bottom: 3mm; }
-.who span { flex: 1; border-bottom: 0.2mm dotted #777; }
-.who span:first-child { flex: 2; }
-ol.items { padding-left: 7mm; margin: 4mm 0 0; }
-ol.items > li { margin-bottom: 5mm; break-inside: avoid; padding-left: 1mm; }
-ol.items > li::marker { font-weight: 700; }
-ol.choices { list-style: none; padding: 0; margin: 1mm 0 0; }
-ol.choices li { margin-bottom: 1mm; padding-left: 9mm; text-indent: -9mm; }
-ol.choices b { display: inline-block; width: 6mm; text-indent: 0; font-weight: 400; }
-.box { display: inline-block; width: 3mm; height: 3mm; border: 0.25mm solid #555; text-indent: 0; }
-.answer { display: block; margin-top: 9mm; max-width: 70mm; border-bottom: 0.25mm solid #555; font-size: 9pt; color: #555; }
-.line { height: 8mm; border-bottom: 0.2mm solid #888; }
-.rows { display: flex; flex-wrap: wrap; gap: 0 12mm; }
-table { border-collapse: collapse; margin: 1mm 0 3mm; font-size: 10.5pt; }
-td { padding: 1.6mm 3mm; border: 0.2mm solid #777; white-space: nowrap; }
-td.blank { width: 32mm; }
-code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: 0.88em; }
-.key { break-before: page; font-size: 9.5pt; }
-.key ol.items > li { margin-bottom: 2.5mm; }
-.where { display: block; font-size: 8pt; color: #555; }
-.foot { margin-top: 6mm; padding-top: 2mm; border-top: 0.2mm solid #aaa; font-size: 8pt; color: #555; }
-@media screen { body { margin: 1.5rem auto; box-shadow: 0 0 2mm #0003; padding: 15mm; } html { background: #ddd; } }
-@media print { body { max-width: none; padding: 0; } }
-)css";
 
 constexpr std::string_view kRuledLines =
     "<div class=\"line\"></div><div class=\"line\"></div><div class=\"line\"></div>";
@@ -163,12 +130,13 @@ std::string worksheet_page(const Worksheet& sheet, const Paper& paper) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n"
-      "<style>@page {{ size: {1} portrait; margin: 17mm 18mm; }}{2}</style>\n</head>\n<body>\n"
+      "<style>@page {{ size: {1} portrait; margin: 17mm 18mm; }}\n{2}</style>\n</head>\n<body>\n"
       "<main>\n<h1>{0}</h1>\n<p class=\"who\"><span>Name</span><span>Date</span></p>\n{3}{4}</main>\n"
       "<section class=\"key\">\n<h1>Answer key</h1>\n{5}{6}"
       "<p class=\"foot\">The same sheet again: <code>{7}{8}</code></p>\n</section>\n</body>\n</html>\n",
-      title, paper.name, kSheetStyle, rows, numbered(sheet, AskedText{}), filled, numbered(sheet, AnswerText{}),
-      escaped_html(sheet.command), paper.name == kLetter.name ? " --paper letter" : "");
+      title, paper.name, content("pages/worksheet.css"), rows, numbered(sheet, AskedText{}), filled,
+      numbered(sheet, AnswerText{}), escaped_html(sheet.command),
+      paper.name == kLetter.name ? " --paper letter" : "");
 }
 
 }  // namespace posenc::cli
