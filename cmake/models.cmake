@@ -20,3 +20,5 @@ set(classes_source ${PROJECT_BINARY_DIR}/classes.cpp)
 # Copied only if it differs, so that reconfiguring does not recompile it.
 file(WRITE ${classes_source}.new "${classes_code}")
 file(COPY_FILE ${classes_source}.new ${classes_source} ONLY_IF_DIFFERENT)
+
+write_rows(models/engines.json engine_subjects engine_versions engine_rules)

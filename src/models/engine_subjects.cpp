@@ -1,6 +1,5 @@
 // What engines do differently, and which models each subject concerns.
 
-#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -50,47 +49,9 @@ bool is_new_family(const RuleInput& c) { return c.model.older_reading && !c.mode
 bool has_temperature(const RuleInput& c) { return c.group.temperature.has_value(); }
 bool is_bloom(const RuleInput& c) { return alibi_of(c) != nullptr && c.model.model_type == "bloom"; }
 
-constexpr auto kSubjects = std::to_array<Subject>({
-    {"longrope-switch", "LongRoPE: which list",
-     "There is a list of divisors for short sequences and one for long ones, and engines choose between them at "
-     "different moments.",
-     has_scaling<LongropeScaling>},
-    {"longrope-magnitude", "LongRoPE: magnitude",
-     "Cosines and sines are multiplied by a number that follows from usable over trained length.",
-     has_scaling<LongropeScaling>},
-    {"dynamic-ntk", "Dynamic NTK: which length",
-     "The base depends on the sequence length, but engines disagree about which length.",
-     has_scaling<DynamicScaling>},
-    {"yarn-magnitude", "YaRN: magnitude",
-     "Cosines and sines are multiplied by a number that engines read from different keys.", has_plain_yarn},
-    {"yarn-ramp", "YaRN: ends of the ramp",
-     "This model does not round the ends of YaRN's ramp to whole pairs (truncate is false).", has_untruncated_yarn},
-    {"mrope-advance", "M-RoPE: text after a video",
-     "After a video of 16 frames of 4 x 4 tokens, text goes on at different positions.", has_sections},
-    {"mrope-unclaimed", "M-RoPE: pairs that no section claims",
-     "Interleaved sections leave some pairs unassigned, and engines assign them to different axes.",
-     has_interleaved_sections},
-    {"alibi-slopes", "ALiBi: slopes",
-     "The number of heads is not a power of two; the paper gives a special rule for that case.", has_odd_heads},
-    {"alibi-rounding", "ALiBi: rounded slopes", "This family rounds its slopes to bfloat16 before they are used.",
-     has_rounded_slopes},
-    {"alibi-position", "ALiBi: absolute or relative",
-     "A bias by the key's position equals one by distance after the softmax, but not once it is rounded.", is_bloom},
-    {"version-4", "Families of transformers 5", "This family came with transformers 5.", is_new_family, "hf4"},
-    {"rope-parameters", "rope_parameters: who reads them",
-     "The file has its base or its scaling in rope_parameters alone, as transformers 5 writes them; version 4 looks for "
-     "rope_theta and rope_scaling.",
-     is_read_otherwise, "hf4"},
-    {"base-key", "Base: which key", "The config has the base in a key that engines do not all read.", has_other_base},
-    {"rotary-dim", "Rotary dimensions: which key",
-     "The config has the number of rotary dimensions in a key that engines do not all read.", has_other_dims},
-    {"rotary-share", "Rotary dimensions: share of a head",
-     "The weights were trained with part of each head rotated, which not every version rotates.", has_lost_share},
-    {"temperature", "Query temperature",
-     "Queries are multiplied by a factor that grows with the logarithm of their position.", has_temperature},
-    {"angle-precision", "Angle precision",
-     "The same angle is computed with different roundings, which grow with position.", is_rope},
-});
+constexpr Subject kSubjects[] = {
+#include "engine_subjects.inc"
+};
 
 }  // namespace
 

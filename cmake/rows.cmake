@@ -1,0 +1,21 @@
+# write_rows(JSON LIST…): the rows of some lists of content/JSON, one row per line, as the initialisers of structs, for a source
+# that includes "LIST.inc". A text that begins with = names something of that source, such as a function.
+set(rows_folder ${PROJECT_BINARY_DIR}/rows)
+function(write_rows json)
+  set(file ${PROJECT_SOURCE_DIR}/content/${json})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} text)
+  foreach(list ${ARGN})
+    string(FIND "${text}" "\"${list}\": [\n" begin)
+    string(SUBSTRING "${text}" ${begin} -1 rows)
+    string(FIND "${rows}" "\n    [" begin)
+    string(FIND "${rows}" "\n  ]" end)
+    math(EXPR length "${end} - ${begin}")
+    string(SUBSTRING "${rows}" ${begin} ${length} rows)
+    string(REGEX REPLACE "\n    \\[([^\n]*)\\](,?)" "\n    {\\1}\\2" rows "${rows}")
+    string(REGEX REPLACE "\"=([^\"]*)\"" "\\1" rows "${rows}")
+    # Copied only if it differs, so that reconfiguring does not recompile what includes it.
+    file(WRITE ${rows_folder}/${list}.inc.new "// Made by cmake/rows.cmake from content/${json}.${rows}\n")
+    file(COPY_FILE ${rows_folder}/${list}.inc.new ${rows_folder}/${list}.inc ONLY_IF_DIFFERENT)
+  endforeach()
+endfunction()
