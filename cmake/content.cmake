@@ -3,7 +3,7 @@
 file(GLOB_RECURSE content_files RELATIVE ${PROJECT_SOURCE_DIR}/content CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/content/*.json ${PROJECT_SOURCE_DIR}/content/*.md
      ${PROJECT_SOURCE_DIR}/content/pages/*)
-list(FILTER content_files EXCLUDE REGEX "^models/")  # cmake/models.cmake
+list(FILTER content_files EXCLUDE REGEX "^(models|lab)/")  # cmake/models.cmake, cmake/rows.cmake
 # write_content(SOURCE NAME…): a source that has these files of content/.
 function(write_content source)
   set(code "// Made by cmake/content.cmake from content/.\n#include \"posenc/content.h\"\n\nnamespace posenc {\n")

@@ -148,101 +148,45 @@ Value induction_past_twice(const Outcomes& outcomes, std::uint64_t seed, std::st
   return {};
 }
 
+Value growth_of_alibi(const Outcomes& outcomes, std::uint64_t seed, std::string&) {
+  return growth(outcomes, "alibi", seed);
+}
+Value growth_of_rope(const Outcomes& outcomes, std::uint64_t seed, std::string&) {
+  return growth(outcomes, "rope", seed);
+}
+Value growth_of_sinusoidal(const Outcomes& outcomes, std::uint64_t seed, std::string&) {
+  return growth(outcomes, "sinusoidal", seed);
+}
+Value kerple_minus_alibi(const Outcomes& outcomes, std::uint64_t seed, std::string&) {
+  return apart(outcomes, seed, "kerple", "alibi", 8);
+}
+Value learned_minus_sinusoidal(const Outcomes& outcomes, std::uint64_t seed, std::string&) {
+  return apart(outcomes, seed, "learned", "sinusoidal", 1);
+}
+Value none_minus_sinusoidal(const Outcomes& outcomes, std::uint64_t seed, std::string&) {
+  return apart(outcomes, seed, "none", "sinusoidal", 1);
+}
+Value none_minus_sinusoidal_masked(const Outcomes& outcomes, std::uint64_t seed, std::string&) {
+  return apart(outcomes, seed, "none", "sinusoidal", 1, "masked-text");
+}
+Value alibi_copies_longer(const Outcomes& outcomes, std::uint64_t seed, std::string& reason) {
+  return copies_longer(outcomes, seed, "alibi", false, "rope", reason);
+}
+Value none_copies_longer(const Outcomes& outcomes, std::uint64_t seed, std::string& reason) {
+  return copies_longer(outcomes, seed, "none", false, "rope", reason);
+}
+Value t5_copies_longer(const Outcomes& outcomes, std::uint64_t seed, std::string& reason) {
+  return copies_longer(outcomes, seed, "t5", false, "rope", reason);
+}
+Value random_positions_copy_longer(const Outcomes& outcomes, std::uint64_t seed, std::string& reason) {
+  return copies_longer(outcomes, seed, "sinusoidal", true, "sinusoidal", reason);
+}
+
 }  // namespace
 
 const std::vector<Claim>& claims() {
   static const std::vector<Claim> all = {
-      {"alibi-extrapolates", "ALiBi keeps its perplexity far past the trained length.", "Press et al. 2022, Table 2",
-       "19.73 at 512 tokens, 18.40 at 3,512", "perplexity at 8 times the trained length over that at 1 time",
-       Side::kAtMost, 1.03, "ratio",
-       [](const Outcomes& runs, std::uint64_t seed, std::string&) { return growth(runs, "alibi", seed); }},
-      {"alibi-sliding-window", "With a sliding window ALiBi's perplexity does not improve with length.",
-       "Press et al. 2022, Tables 13 to 15", "17.98 at 512 tokens, 18.30 at 3,072",
-       "log perplexity of the last quarter of positions, 8 times minus 1 time", Side::kAtLeast, -0.02, "nats",
-       alibi_in_a_sliding_window},
-      {"rope-breaks", "RoPE breaks past its trained length.", "Press et al. 2022, Table 2",
-       "20.07 at 512 tokens, 35.54 at 3,512", "perplexity at 8 times the trained length over that at 1 time",
-       Side::kAtLeast, 1.3, "ratio",
-       [](const Outcomes& runs, std::uint64_t seed, std::string&) { return growth(runs, "rope", seed); }},
-      {"sinusoidal-breaks", "Sinusoidal positions break past the trained length.", "Press et al. 2022, Table 2",
-       "20.05 at 512 tokens, 178.97 at 3,512", "perplexity at 8 times the trained length over that at 1 time",
-       Side::kAtLeast, 1.1, "ratio",
-       [](const Outcomes& runs, std::uint64_t seed, std::string&) { return growth(runs, "sinusoidal", seed); }},
-      {"t5-between", "T5's bias extrapolates better than RoPE.", "Press et al. 2022, Table 2",
-       "at 3,512 tokens, T5 22.91 and RoPE 35.54", "log of the growth of perplexity at 8 times, RoPE minus T5",
-       Side::kAtLeast, 0.1, "nats", rope_grows_more_than_t5},
-      {"kerple-extrapolates", "KERPLE (log) extrapolates at least as well as ALiBi.", "Chi et al. 2022",
-       "no number read in a source", "log perplexity at 8 times the trained length, KERPLE minus ALiBi",
-       Side::kAtMost, 0, "nats",
-       [](const Outcomes& runs, std::uint64_t seed, std::string&) {
-         return apart(runs, seed, "kerple", "alibi", 8);
-       }},
-      {"learned-equals-sinusoidal", "Learned and sinusoidal positions are equally good in range.",
-       "Vaswani et al. 2017, Table 3 (E)", "perplexity 4.92 and 4.92",
-       "log perplexity at the trained length, learned minus sinusoidal", Side::kWithin, 0.02, "nats",
-       [](const Outcomes& runs, std::uint64_t seed, std::string&) {
-         return apart(runs, seed, "learned", "sinusoidal", 1);
-       }},
-      {"nope-causal", "A causal decoder without positions nearly matches one with them.",
-       "Haviv et al. 2022, Table 1", "none 20.97, sinusoidal 20.16 (0.04 nats)",
-       "log perplexity at the trained length, none minus sinusoidal", Side::kAtMost, 0.05, "nats",
-       [](const Outcomes& runs, std::uint64_t seed, std::string&) {
-         return apart(runs, seed, "none", "sinusoidal", 1);
-       }},
-      {"nope-bidirectional", "A masked language model without positions collapses.", "Haviv et al. 2022, Table 4",
-       "none 147.18, sinusoidal 4.07 (3.6 nats)",
-       "log perplexity of hidden bytes at the trained length, none minus sinusoidal", Side::kAtLeast, 0.3, "nats",
-       [](const Outcomes& runs, std::uint64_t seed, std::string&) {
-         return apart(runs, seed, "none", "sinusoidal", 1, "masked-text");
-       }},
-      {"order-needs-position", "An encoder without positions can tell order only by chance.",
-       "follows from permutation equivariance", "exactly 0.5",
-       "share of right answers to which of two symbols comes first, minus 0.5", Side::kWithin, 0.05, "",
-       order_by_chance},
-      {"copy-alibi", "ALiBi copies strings longer than in training better than RoPE.",
-       "Kazemnejad et al. 2023, result files", "exact match 28.9% and 0.0% (copy, rsc)",
-       "exact match past the trained size, ALiBi minus RoPE", Side::kAtLeast, 0.1, "",
-       [](const Outcomes& runs, std::uint64_t seed, std::string& why) {
-         return copies_longer(runs, seed, "alibi", false, "rope", why);
-       }},
-      {"copy-nope", "A decoder without positions copies longer strings better than RoPE.",
-       "Kazemnejad et al. 2023, result files", "exact match 98.6% and 0.0% (copy, rsc)",
-       "exact match past the trained size, none minus RoPE", Side::kAtLeast, 0.1, "",
-       [](const Outcomes& runs, std::uint64_t seed, std::string& why) {
-         return copies_longer(runs, seed, "none", false, "rope", why);
-       }},
-      {"copy-t5", "T5's bias copies longer strings better than RoPE.", "Kazemnejad et al. 2023, result files",
-       "exact match 77.1% and 0.0% (copy, rsc)", "exact match past the trained size, T5 minus RoPE", Side::kAtLeast,
-       0.1, "",
-       [](const Outcomes& runs, std::uint64_t seed, std::string& why) {
-         return copies_longer(runs, seed, "t5", false, "rope", why);
-       }},
-      {"random-positions", "Random positions help to generalise to longer strings.", "Ruoss et al. 2023",
-       "+12.0% accuracy, mean of 15 tasks",
-       "exact match of copy past the trained size, sinusoidal with minus without", Side::kAtLeast, 0.05, "",
-       [](const Outcomes& runs, std::uint64_t seed, std::string& why) {
-         return copies_longer(runs, seed, "sinusoidal", true, "sinusoidal", why);
-       }},
-      {"linear-zero-shot", "Position interpolation without fine-tuning doubles the perplexity.", "Chen et al. 2023",
-       "7.20 at 2,048 tokens, 16.10 at 8,192", "perplexity at 4 times with linear scaling over that at 1 time",
-       Side::kAtLeast, 2, "ratio", linear_at_once},
-      {"linear-fine-tuned", "200 steps of fine-tuning repair position interpolation.", "Chen et al. 2023",
-       "7.20 at 2,048 tokens, 7.12 at 8,192 after 200 steps",
-       "perplexity at 4 times after 200 steps over that at 1 time before", Side::kAtMost, 1.05, "ratio",
-       linear_after_tuning},
-      {"ntk-zero-shot", "NTK-aware scaling extends RoPE without fine-tuning.", "bloc97 2023",
-       "no number read (Peng et al. 2023, Table 1, is of a fine-tuned model)",
-       "log perplexity at 4 times, ntk minus unscaled", Side::kAtMost, -0.02, "nats", ntk_at_once},
-      {"yarn-far-out", "YaRN is the flattest of them far out.", "Zhu et al. 2023 (PoSE), Table 6",
-       "at 8 times, NTK 550 and YaRN 5.83", "log perplexity of the last quarter at 8 times, yarn minus ntk",
-       Side::kAtMost, -0.02, "nats", yarn_far_out},
-      {"induction-fails", "Induction with RoPE fails past twice the trained length.", "Gu and Dao 2023, Table 11",
-       "83.6% at 256, 18.4% at 1,024", "exact match at 4 times the trained size", Side::kAtMost, 0.5, "",
-       induction_past_twice},
-      {"translation", "RoPE is slightly better than sinusoidal positions in translation.", "Su et al. 2021",
-       "BLEU 27.5 and 27.3", "none", Side::kWithin, 0, "", nullptr},
-      {"longrope", "LongRoPE's search beats PI and YaRN at 64 k tokens.", "Ding et al. 2024, Table 3",
-       "3.22 against 72.54 and 4.15, not fine-tuned", "none", Side::kAtMost, 0, "", nullptr},
+#include "lab_claims.inc"
   };
   return all;
 }
