@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <string_view>
 
 #include "properties/rows.h"
@@ -78,9 +79,19 @@ bool of_changing_factor(const Trial& trial) {
          factor_at(*nothing->temperature, trial.length - 1) != factor_at(*nothing->temperature, 0);
 }
 
+// Several properties: P::kUnique | P::kBounded.
+struct Properties {
+  std::uint32_t bits;
+  constexpr Properties(Property one)
+      : bits(1U << static_cast<unsigned>(one)) {}  // NOLINT(google-explicit-constructor)
+  constexpr Properties operator|(Properties other) const { return other.bits |= bits, other; }
+  constexpr bool has(Property one) const { return (bits & Properties(one).bits) != 0; }
+};
+constexpr Properties operator|(Property one, Property other) { return Properties(one) | other; }
+
 struct Claimed {
   std::string_view who;  // a scheme's name, or a kind of form
-  Property property;
+  Properties properties;
   Claim claim;
   bool (*when)(const Trial&) = always;
 };
@@ -94,110 +105,72 @@ constexpr std::array kClaims = {
     Claimed{"steps", P::kLinearShift, kFails, of_lines_that_rise},
     Claimed{"steps", P::kResolvable, kFails,
             [](const Trial& t) { return *t.scheme == for_proving(Scheme(Steps{})); }},
-    Claimed{"kerple", P::kMonotone, kHolds},
+    Claimed{"kerple", P::kMonotone | P::kAnyLength, kHolds},
     Claimed{"sandwich", P::kMonotone, kFails, [](const Trial& t) { return t.length >= 512; }},
     Claimed{"swin", P::kAnyLength, kFails},
     Claimed{"log-cpb", P::kAnyLength, kFails},
     Claimed{"decomposed", P::kAnyLength, kFails},
     Claimed{"t5", P::kAnyLength, kHolds},
-    Claimed{"kerple", P::kAnyLength, kHolds},
     Claimed{"sandwich", P::kAnyLength, kHolds},
 
     Claimed{"temperature", P::kRelative, kFails, of_changing_factor},
 
     // Weights are random or trained: a mixture is not a rotation, and its rows are arbitrary.
     Claimed{"fope", P::kRelative, kFails, of_some_motion},
-    Claimed{"fope", P::kUnique, kOpen},
-    Claimed{"fope", P::kLinearShift, kOpen},
-    Claimed{"fope", P::kMonotone, kOpen},
-    Claimed{"fope", P::kSmooth, kOpen},
+    Claimed{"fope", P::kUnique | P::kLinearShift | P::kMonotone | P::kSmooth, kOpen},
     // Frequencies are of any size and either sign.
-    Claimed{"rope-mixed", P::kMonotone, kOpen},
-    Claimed{"rope-mixed", P::kSmooth, kOpen},
+    Claimed{"rope-mixed", P::kMonotone | P::kSmooth, kOpen},
 
-    Claimed{"nothing", P::kConsistent, kHolds},
-    Claimed{"nothing", P::kAnyLength, kHolds},
+    Claimed{"nothing", P::kConsistent | P::kAnyLength | P::kSeesOrderCausal, kHolds},
     Claimed{"nothing", P::kSeesOrder, kFails},
-    Claimed{"nothing", P::kSeesOrderCausal, kHolds},
 
-    Claimed{"waves", P::kUnique, kHolds, of_some_motion},
-    Claimed{"waves", P::kBounded, kHolds},
-    Claimed{"waves", P::kConsistent, kHolds},
-    Claimed{"waves", P::kAnyLength, kHolds},
-    Claimed{"waves", P::kLinearShift, kHolds, of_whole_exact_pairs},
-    Claimed{"waves", P::kDotByDistance, kHolds, of_whole_exact_pairs},
+    Claimed{"waves", P::kUnique | P::kSeesOrder | P::kVaried, kHolds, of_some_motion},
+    Claimed{"waves", P::kBounded | P::kConsistent | P::kAnyLength | P::kSeesOrderCausal, kHolds},
+    Claimed{"waves", P::kLinearShift | P::kDotByDistance, kHolds, of_whole_exact_pairs},
     Claimed{"waves", P::kMonotone, kFails, of_enough_cycles},
     Claimed{"waves", P::kRelative, kFails, of_some_motion},
-    Claimed{"waves", P::kSeesOrder, kHolds, of_some_motion},
-    Claimed{"waves", P::kSeesOrderCausal, kHolds},
-    Claimed{"waves", P::kVaried, kHolds, of_some_motion},
     Claimed{"waves", P::kSmooth, kHolds, of_slow_waves},
 
-    Claimed{"rows", P::kConsistent, kHolds},
+    Claimed{"rows", P::kConsistent | P::kSeesOrder | P::kSeesOrderCausal, kHolds},
     Claimed{"rows", P::kAnyLength, kFails},
-    Claimed{"rows", P::kSeesOrder, kHolds},
-    Claimed{"rows", P::kSeesOrderCausal, kHolds},
 
     Claimed{"lines", P::kUnique, kHolds, [](const Trial& t) { return t.length <= 4096 && of_lines_that_rise(t); }},
-    Claimed{"lines", P::kBounded, kFails, of_lines_that_rise},
-    Claimed{"lines", P::kConsistent, kHolds},
-    Claimed{"lines", P::kAnyLength, kHolds},
-    Claimed{"lines", P::kDotByDistance, kFails, of_lines_that_rise},
-    Claimed{"lines", P::kRelative, kFails, of_lines_that_rise},
-    Claimed{"lines", P::kSeesOrderCausal, kHolds},
+    Claimed{"lines", P::kBounded | P::kDotByDistance | P::kRelative, kFails, of_lines_that_rise},
+    Claimed{"lines", P::kConsistent | P::kAnyLength | P::kSeesOrderCausal, kHolds},
     Claimed{"lines", P::kVaried, kFails},
     Claimed{"lines", P::kSmooth, kHolds, [](const Trial& t) { return t.length >= 16 && of_lines_that_rise(t); }},
 
-    Claimed{"rotation", P::kUnique, kHolds, of_some_motion},
-    Claimed{"rotation", P::kBounded, kHolds, without_growth},
+    Claimed{"rotation", P::kUnique | P::kSeesOrder, kHolds, of_some_motion},
+    Claimed{"rotation", P::kBounded | P::kAnyLength, kHolds, without_growth},
     Claimed{"rotation", P::kConsistent, kHolds, whatever_the_length},
-    Claimed{"rotation", P::kAnyLength, kHolds, without_growth},
     Claimed{"rotation", P::kLinearShift, kHolds, of_whole_exact_pairs},
     Claimed{"rotation", P::kMonotone, kFails,
             [](const Trial& t) { return of_enough_cycles(t) && without_growth(t); }},
     Claimed{"rotation", P::kRelative, kHolds, with_exact_angles},
-    Claimed{"rotation", P::kSeesOrder, kHolds, of_some_motion},
     Claimed{"rotation", P::kSmooth, kHolds, [](const Trial& t) { return of_slow_waves(t) && without_growth(t); }},
     Claimed{"rotation", P::kSeesOrderCausal, kHolds},
 
-    Claimed{"slopes", P::kConsistent, kHolds},
-    Claimed{"slopes", P::kAnyLength, kHolds},
-    Claimed{"slopes", P::kMonotone, kHolds},
-    Claimed{"slopes", P::kRelative, kHolds},
+    Claimed{"slopes", P::kConsistent | P::kAnyLength | P::kMonotone | P::kRelative | P::kSeesOrderCausal, kHolds},
     Claimed{"slopes", P::kSeesOrder, kHolds,
             [](const Trial& t) {
               const auto* const alibi = t.scheme ? std::get_if<Alibi>(&*t.scheme) : nullptr;
               return alibi == nullptr || alibi->scale > 1e-3;
             }},
-    Claimed{"slopes", P::kSeesOrderCausal, kHolds},
 
-    Claimed{"distance-table", P::kConsistent, kHolds},
-    Claimed{"distance-table", P::kRelative, kHolds},
-    Claimed{"distance-table", P::kSeesOrder, kHolds},
-    Claimed{"distance-table", P::kSeesOrderCausal, kHolds},
+    Claimed{"distance-table", P::kConsistent | P::kRelative | P::kSeesOrder | P::kSeesOrderCausal, kHolds},
 
-    Claimed{"distance-vectors", P::kConsistent, kHolds},
-    Claimed{"distance-vectors", P::kAnyLength, kHolds},
-    Claimed{"distance-vectors", P::kRelative, kHolds},
-    Claimed{"distance-vectors", P::kSeesOrder, kHolds},
-    Claimed{"distance-vectors", P::kSeesOrderCausal, kHolds},
+    Claimed{"distance-vectors", P::kConsistent | P::kAnyLength | P::kRelative | P::kSeesOrder | P::kSeesOrderCausal,
+            kHolds},
 
-    Claimed{"distance-ratios", P::kConsistent, kHolds},
-    Claimed{"distance-ratios", P::kAnyLength, kHolds},
+    Claimed{"distance-ratios", P::kConsistent | P::kAnyLength | P::kSeesOrder | P::kSeesOrderCausal, kHolds},
     Claimed{"distance-ratios", P::kRelative, kFails, past_the_threshold},
-    Claimed{"distance-ratios", P::kSeesOrder, kHolds},
-    Claimed{"distance-ratios", P::kSeesOrderCausal, kHolds},
 
-    Claimed{"gate-sums", P::kAnyLength, kHolds},
-    Claimed{"gate-sums", P::kMonotone, kHolds},
+    Claimed{"gate-sums", P::kAnyLength | P::kMonotone | P::kSeesOrder | P::kSeesOrderCausal, kHolds},
     Claimed{"gate-sums", P::kRelative, kFails},
-    Claimed{"gate-sums", P::kSeesOrder, kHolds},
-    Claimed{"gate-sums", P::kSeesOrderCausal, kHolds},
 
-    Claimed{"counted-gates", P::kAnyLength, kHolds},
+    Claimed{"counted-gates", P::kAnyLength | P::kSeesOrderCausal, kHolds},
     Claimed{"counted-gates", P::kRelative, kFails, [](const Trial& t) { return t.has_random_weights; }},
     Claimed{"counted-gates", P::kSeesOrder, kHolds, [](const Trial& t) { return t.has_random_weights; }},
-    Claimed{"counted-gates", P::kSeesOrderCausal, kHolds},
 };
 
 }  // namespace
@@ -206,7 +179,7 @@ Claim claim_of(Property property, const Trial& trial) {
   if (!trial.scheme) return kOpen;  // nothing is expected of a caller's own form
   const std::string_view name = name_of(*trial.scheme), kind = kind_of(trial.form);
   for (const Claimed& claimed : kClaims) {
-    if (claimed.property != property || (claimed.who != name && claimed.who != kind)) continue;
+    if (!claimed.properties.has(property) || (claimed.who != name && claimed.who != kind)) continue;
     return claimed.when(trial) ? claimed.claim : kOpen;
   }
   return kOpen;
