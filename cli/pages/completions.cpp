@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <string_view>
+#include <utility>
+
+#include "posenc/content.h"
 
 namespace posenc::cli {
 namespace {
@@ -75,64 +78,23 @@ std::string word_tables(const CommandTable& table) {
   return text + "  esac\n";
 }
 
+std::string filled_in(std::string_view script, const CommandTable& table) {
+  std::string text(script);
+  for (const auto& [mark, value] :
+       {std::pair{"@SCHEMES@", quoted(names_of(table.schemes))}, std::pair{"@TABLES@\n", word_tables(table)},
+        std::pair{"@VERBS@", quoted(names_of(table.verbs) + " help --help --version --color")}}) {
+    text.replace(text.find(mark), std::string_view(mark).size(), value);
+  }
+  return text;
+}
+
 }  // namespace
 
-std::string bash_completion(const CommandTable& table) {
-  return fmt::format(
-      "# bash completion of posenc; made by: posenc help --bash\n"
-      "_posenc() {{\n"
-      "  local current=${{COMP_WORDS[COMP_CWORD]}} last=${{COMP_WORDS[COMP_CWORD-1]}}\n"
-      "  local verb= scheme= flags= fields= words= takes_scheme=0 word\n"
-      "  local schemes={}\n"
-      "  for word in \"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\"; do\n"
-      "    if [[ -z $verb ]]; then [[ $word == -* ]] || verb=$word\n"
-      "    elif [[ -z $scheme && \" $schemes \" == *\" $word \"* ]]; then scheme=$word; fi\n"
-      "  done\n"
-      "{}"
-      "  COMPREPLY=()\n"
-      "  if [[ -n $words ]]; then :\n"
-      "  elif [[ -z $verb ]]; then words={}\n"
-      "  elif [[ $current == -* ]]; then words=\"$fields $flags --help\"\n"
-      "  elif [[ $takes_scheme == 1 && -z $scheme && $last != -* ]]; then words=$schemes\n"
-      "  else return; fi\n"
-      "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
-      "}}\n"
-      "complete -o default -F _posenc posenc\n",
-      quoted(names_of(table.schemes)), word_tables(table),
-      quoted(names_of(table.verbs) + " help --help --version --color"));
-}
+std::string bash_completion(const CommandTable& table) { return filled_in(content("pages/completion.bash"), table); }
 
-std::string zsh_completion(const CommandTable& table) {
-  return fmt::format(
-      "#compdef posenc\n"
-      "# zsh completion of posenc; made by: posenc help --zsh\n"
-      "_posenc() {{\n"
-      "  local current=${{words[CURRENT]}} last=${{words[CURRENT-1]}} candidates=\n"
-      "  local verb= scheme= flags= fields= takes_scheme=0 word\n"
-      "  local schemes={}\n"
-      "  for word in ${{words[2,CURRENT-1]}}; do\n"
-      "    if [[ -z $verb ]]; then [[ $word == -* ]] || verb=$word\n"
-      "    elif [[ -z $scheme && \" $schemes \" == *\" $word \"* ]]; then scheme=$word; fi\n"
-      "  done\n"
-      "  () {{\n"
-      "  local words=\n"
-      "{}"
-      "  candidates=$words\n"
-      "  }}\n"
-      "  if [[ -n $candidates ]]; then :\n"
-      "  elif [[ -z $verb ]]; then candidates={}\n"
-      "  elif [[ $current == -* ]]; then candidates=\"$fields $flags --help\"\n"
-      "  elif [[ $takes_scheme == 1 && -z $scheme && $last != -* ]]; then candidates=$schemes\n"
-      "  else _files; return; fi\n"
-      "  compadd -- ${{=candidates}}\n"
-      "  [[ $current == -* || -z $verb ]] || _files\n"
-      "}}\n"
-      // When zsh loads the file from $fpath, the file itself is the body of the function, and must complete that
-      // first time, too.
-      "if [[ $funcstack[1] == _posenc ]]; then _posenc \"$@\"; else compdef _posenc posenc; fi\n",
-      quoted(names_of(table.schemes)), word_tables(table),
-      quoted(names_of(table.verbs) + " help --help --version --color"));
-}
+// When zsh loads the file from $fpath, the file itself is the body of the function, and must complete that first time,
+// too: its last line.
+std::string zsh_completion(const CommandTable& table) { return filled_in(content("pages/completion.zsh"), table); }
 
 std::string fish_completion(const CommandTable& table) {
   std::string text =
