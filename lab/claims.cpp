@@ -211,23 +211,21 @@ Json to_json(const Outcome& outcome) {
 Outcome outcome_from_json(const Json& json) {
   Outcome outcome;
   const Json* const job = json.find("job");
-  const Json* const parameters = json.find("parameters");
-  const Json* const scores = json.find("scores");
-  if (job == nullptr || parameters == nullptr || parameters->as<std::int64_t>() == nullptr || scores == nullptr ||
-      scores->as<Json::Array>() == nullptr) {
+  const auto* const parameters = json.find<std::int64_t>("parameters");
+  const auto* const scores = json.find<Json::Array>("scores");
+  if (job == nullptr || parameters == nullptr || scores == nullptr) {
     raise("lab: a result lacks its job, its parameters or its scores");
   }
   const auto number = [&](std::string_view name) {
-    const Json* const found = json.find(name);
-    if (found != nullptr && found->as<double>() != nullptr) return *found->as<double>();
-    return found != nullptr && found->as<std::int64_t>() != nullptr ? static_cast<double>(*found->as<std::int64_t>())
-                                                                    : 0.0;
+    if (const auto* const found = json.find<double>(name)) return *found;
+    const auto* const whole = json.find<std::int64_t>(name);
+    return whole == nullptr ? 0.0 : static_cast<double>(*whole);
   };
   outcome.job = job_from_json(*job);
-  outcome.parameters = *parameters->as<std::int64_t>();
+  outcome.parameters = *parameters;
   outcome.loss = number("loss");
   outcome.seconds = number("seconds");
-  for (const Json& score : *scores->as<Json::Array>()) outcome.scores.push_back(score_from_json(score));
+  for (const Json& score : *scores) outcome.scores.push_back(score_from_json(score));
   return outcome;
 }
 

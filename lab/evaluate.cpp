@@ -156,23 +156,20 @@ Json to_json(const Score& score) {
 Score score_from_json(const Json& json) {
   Score score;
   const auto whole = [&](std::string_view name, std::int64_t& value) {
-    const Json* const found = json.find(name);
-    if (found == nullptr || found->as<std::int64_t>() == nullptr) raise("lab: a score lacks a number");
-    value = *found->as<std::int64_t>();
+    const auto* const found = json.find<std::int64_t>(name);
+    if (found == nullptr) raise("lab: a score lacks a number");
+    value = *found;
   };
   const auto number = [](const Json& value) {
     if (const auto* const held = value.as<double>()) return *held;
     if (const auto* const held = value.as<std::int64_t>()) return static_cast<double>(*held);
     return std::numeric_limits<double>::quiet_NaN();
   };
-  const Json* const extension = json.find("extension");
+  const auto* const extension = json.find<std::string>("extension");
   const Json* const nll = json.find("nll");
-  const Json* const parts = json.find("by_position");
-  if (extension == nullptr || extension->as<std::string>() == nullptr || nll == nullptr || parts == nullptr ||
-      parts->as<Json::Array>() == nullptr) {
-    raise("lab: a score lacks a field");
-  }
-  score.extension = *extension->as<std::string>();
+  const auto* const parts = json.find<Json::Array>("by_position");
+  if (extension == nullptr || nll == nullptr || parts == nullptr) raise("lab: a score lacks a field");
+  score.extension = *extension;
   score.nll = number(*nll);
   whole("size", score.size);
   whole("length", score.length);
@@ -180,7 +177,7 @@ Score score_from_json(const Json& json) {
   whole("exact", score.exact);
   whole("tokens", score.tokens);
   whole("right", score.right);
-  for (const Json& part : *parts->as<Json::Array>()) score.by_position.push_back(number(part));
+  for (const Json& part : *parts) score.by_position.push_back(number(part));
   return score;
 }
 

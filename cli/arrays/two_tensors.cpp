@@ -51,7 +51,7 @@ ConstTensorView with_sequence_last(const NpyArray& array, const std::string& axe
 std::string scaling_text(const Rope& rope) {
   std::string text;
   const Json rope_json = json_of(rope);
-  for (const auto& [key, value] : *rope_json.find("scaling")->as<Json::Object>()) {
+  for (const auto& [key, value] : *rope_json.find<Json::Object>("scaling")) {
     if (key == "type") {
       text = *value.as<std::string>();
     } else if (value.as<std::nullptr_t>() == nullptr) {

@@ -94,7 +94,7 @@ std::vector<std::string_view> names_of(const Boxed<RopeScaling>* scaling) { retu
 void check_name(std::string_view text, std::string_view field, const std::vector<std::string_view>& names) {
   const std::string_view name = text.substr(0, text.find(':'));
   const Json meant = scaling_meant(Json::Object{{"type", std::string(name)}});
-  const std::string_view ours = *meant.find("type")->as<std::string>();
+  const std::string_view ours = *meant.find<std::string>("type");
   if (text.starts_with('{') || std::find(names.begin(), names.end(), ours) != names.end()) return;
   const std::string_view near = nearest_name(name, names);
   const std::string hint = near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);

@@ -39,9 +39,9 @@ Json json_of_run(const LabRun& run) {
 }
 
 std::string text_member(const Json& json, std::string_view name) {
-  const Json* const found = json.find(name);
-  if (found == nullptr || found->as<std::string>() == nullptr) raise(fmt::format("no text \"{}\"", name));
-  return *found->as<std::string>();
+  const auto* const found = json.find<std::string>(name);
+  if (found == nullptr) raise(fmt::format("no text \"{}\"", name));
+  return *found;
 }
 
 std::string metrics_csv(const lab::State& state) {
@@ -129,9 +129,9 @@ LabRun LabFolder::read() const {
     run.preset = text_member(json, "preset");
     run.text_name = text_member(json, "text");
     run.text_fingerprint = text_member(json, "text_fingerprint");
-    const Json* const jobs = json.find("jobs");
-    if (jobs == nullptr || jobs->as<Json::Array>() == nullptr) raise("no list \"jobs\"");
-    for (const Json& job : *jobs->as<Json::Array>()) {
+    const auto* const jobs = json.find<Json::Array>("jobs");
+    if (jobs == nullptr) raise("no list \"jobs\"");
+    for (const Json& job : *jobs) {
       run.jobs.push_back(lab::job_from_json(job));
       const std::string& name = run.jobs.back().name;
       // Names become paths.

@@ -58,8 +58,8 @@ std::uint64_t stable_number(std::string_view text) {
 
 std::string topic_title(std::string_view topic) {
   const Json file = parse_json(content("topics.json"));
-  for (const Json& entry : *file.find("topics")->as<Json::Array>()) {
-    if (*entry.find("name")->as<std::string>() == topic) return *entry.find("title")->as<std::string>();
+  for (const Json& entry : *file.find<Json::Array>("topics")) {
+    if (*entry.find<std::string>("name") == topic) return *entry.find<std::string>("title");
   }
   raise(fmt::format("content: no topic '{}'", topic));
 }

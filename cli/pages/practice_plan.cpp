@@ -288,11 +288,11 @@ std::vector<PathTopic> practice_path(const PracticeProgress& progress) {
   std::vector<PathTopic> path;
   const auto list = [](const Json& entry, std::string_view name) {
     std::vector<std::string> result;
-    for (const Json& one : *entry.find(name)->as<Json::Array>()) result.push_back(*one.as<std::string>());
+    for (const Json& one : *entry.find<Json::Array>(name)) result.push_back(*one.as<std::string>());
     return result;
   };
-  for (const Json& entry : *file.find("topics")->as<Json::Array>()) {
-    const auto text = [&](std::string_view name) { return *entry.find(name)->as<std::string>(); };
+  for (const Json& entry : *file.find<Json::Array>("topics")) {
+    const auto text = [&](std::string_view name) { return *entry.find<std::string>(name); };
     path.push_back({text("name"), text("title"), text("goal"), list(entry, "after"), list(entry, "stories")});
   }
   constexpr std::int64_t kWellKnown = 1;  // consecutive repetitions

@@ -108,7 +108,7 @@ std::string scaling_text(const RopeScaling& scaling) {
   const Rope rope{.scaling = scaling};
   const Json json = json_of(rope);
   std::string text;
-  for (const auto& [key, value] : *json.find("scaling")->as<Json::Object>()) {
+  for (const auto& [key, value] : *json.find<Json::Object>("scaling")) {
     if (value.as<std::nullptr_t>() != nullptr) continue;
     if (key == "type") {
       text = *value.as<std::string>();

@@ -23,7 +23,7 @@ Json page_of(std::string_view scheme) {
   scheme_named(scheme);
   Json::Object page;
   const Json known = schemes_json();
-  for (const Json& one : *known.find("schemes")->as<Json::Array>()) {
+  for (const Json& one : *known.find<Json::Array>("schemes")) {
     if (*one.find("name") != Json(scheme)) continue;
     for (const auto& [key, value] : *one.as<Json::Object>()) {
       if (key != "fields") {
@@ -34,7 +34,7 @@ Json page_of(std::string_view scheme) {
       for (const Json& field : *value.as<Json::Array>()) {
         Json::Object whole = *field.as<Json::Object>();
         Json::Array others;
-        for (const std::string_view other : other_names(*field.find("name")->as<std::string>())) {
+        for (const std::string_view other : other_names(*field.find<std::string>("name"))) {
           others.emplace_back(other);
         }
         whole.emplace_back("other_names", std::move(others));
@@ -51,8 +51,8 @@ Json page_of(std::string_view scheme) {
 }
 
 std::string text_in(const Json& json, std::string_view key) {
-  const Json* const value = json.find(key);
-  return value == nullptr || value->as<std::string>() == nullptr ? "" : *value->as<std::string>();
+  const auto* const value = json.find<std::string>(key);
+  return value == nullptr ? "" : *value;
 }
 
 class Page {
@@ -77,10 +77,10 @@ class Page {
 };
 
 void add_papers(Page& page, const Json& json) {
-  const Json* const papers = json.find("papers");
-  if (papers == nullptr || papers->as<Json::Array>()->empty()) return;
+  const auto* const papers = json.find<Json::Array>("papers");
+  if (papers == nullptr || papers->empty()) return;
   page.heading("Papers");
-  for (const Json& paper : *papers->as<Json::Array>()) {
+  for (const Json& paper : *papers) {
     page.paragraph(fmt::format("{}, {}: {}", text_in(paper, "authors"), dump_json(*paper.find("year")),
                                text_in(paper, "title")));
     page.paragraph(text_in(paper, "url"));
@@ -88,14 +88,14 @@ void add_papers(Page& page, const Json& json) {
 }
 
 void add_fields(Page& page, const Json& json) {
-  const auto& fields = *json.find("fields")->as<Json::Array>();
+  const auto& fields = *json.find<Json::Array>("fields");
   if (fields.empty()) return;
   page.heading("Fields");
   int widest = 0;
   for (const Json& field : fields) widest = std::max(widest, columns_of(text_in(field, "name")));
   for (const Json& field : fields) {
     std::vector<std::string> others;
-    for (const Json& other : *field.find("other_names")->as<Json::Array>()) {
+    for (const Json& other : *field.find<Json::Array>("other_names")) {
       others.push_back(*other.as<std::string>());
     }
     const Json& value = *field.find("default");
@@ -108,10 +108,10 @@ void add_fields(Page& page, const Json& json) {
 }
 
 void add_list(Page& page, const Json& json, std::string_view key, std::string_view title) {
-  const Json* const list = json.find(key);
-  if (list == nullptr || list->as<Json::Array>()->empty()) return;
+  const auto* const list = json.find<Json::Array>(key);
+  if (list == nullptr || list->empty()) return;
   page.heading(title);
-  for (const Json& one : *list->as<Json::Array>()) page.paragraph(*one.as<std::string>(), "  - ");
+  for (const Json& one : *list) page.paragraph(*one.as<std::string>(), "  - ");
 }
 
 }  // namespace

@@ -34,6 +34,11 @@ class Json {
   Value take() && { return std::move(value_); }
   /// The member of this name, or nullptr if this is not an object or has no such member.
   const Json* find(std::string_view key) const;
+  /// The same if it is a T: find<std::string>("name").
+  template <class T> const T* find(std::string_view key) const {
+    const Json* const found = find(key);
+    return found == nullptr ? nullptr : found->as<T>();
+  }
   bool operator==(const Json&) const = default;
 
  private:

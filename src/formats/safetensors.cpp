@@ -88,7 +88,7 @@ class HeadBuilder {
     for (const std::string_view key : {"dtype", "shape", "data_offsets"}) {
       if (value.find(key) == nullptr) return fmt::format("key \"{}\" is missing", key);
     }
-    const auto* const dtype_name = value.find("dtype")->as<std::string>();
+    const auto* const dtype_name = value.find<std::string>("dtype");
     if (dtype_name == nullptr) return "dtype must be a text such as \"F32\"";
     const SafetensorsDtype* const dtype = find_safetensors_dtype(*dtype_name);
     if (dtype == nullptr) return fmt::format("dtype {} is unknown", quoted(*dtype_name));

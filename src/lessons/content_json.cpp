@@ -18,8 +18,7 @@ std::string text_of(const Json& json, std::string_view name, std::string_view wh
 }
 
 const Json::Array& list_of(const Json& json, std::string_view name, std::string_view where) {
-  const Json* found = json.find(name);
-  const auto* list = found == nullptr ? nullptr : found->as<Json::Array>();
+  const auto* const list = json.find<Json::Array>(name);
   if (list == nullptr) complain(where, fmt::format("'{}' must be a list", name));
   return *list;
 }

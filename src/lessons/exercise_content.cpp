@@ -91,8 +91,7 @@ class Maker {
   }
 
   void draw() {
-    const Json* const rules = text_.find("draw");
-    const auto* const list = rules == nullptr ? nullptr : rules->as<Json::Object>();
+    const auto* const list = text_.find<Json::Object>("draw");
     if (list == nullptr) complain(where_, "'draw' must be an object");
     std::size_t met = 0;
     for (const auto& entry : *list) {

@@ -77,8 +77,7 @@ Review review_from(const Json& json, std::int64_t version) {
 }
 
 std::int64_t version_of(const Json& json) {
-  const Json* format = json.find("format");
-  const auto* name = format == nullptr ? nullptr : format->as<std::string>();
+  const auto* name = json.find<std::string>("format");
   if (name == nullptr || *name != kFormat) raise(fmt::format("progress: \"format\" must be \"{}\"", kFormat));
   return whole(json.find("version"), "version", 1, std::numeric_limits<std::int64_t>::max());
 }

@@ -47,8 +47,7 @@ std::string level_of(const Json& json, std::string_view where) {
 AnswerChoice choice_from(const Json& json, std::string_view where) {
   AnswerChoice choice;
   choice.text = fill_template(text_of(json, "text", where));
-  const Json* right = json.find("right");
-  const auto* is_right = right == nullptr ? nullptr : right->as<bool>();
+  const auto* is_right = json.find<bool>("right");
   choice.right = is_right != nullptr && *is_right;
   choice.because = fill_template(text_of(json, "because", where, !choice.right));
   return choice;

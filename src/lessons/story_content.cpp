@@ -89,19 +89,16 @@ std::vector<double> StoryContent::table(std::string_view key) const {
 
 std::pair<std::string, std::string> StoryContent::step(std::string_view id) const {
   const Json* const found = member("steps").find(id);
-  const Json* const heading = found == nullptr ? nullptr : found->find("heading");
-  const Json* const words = found == nullptr ? nullptr : found->find("text");
-  if (heading == nullptr || heading->as<std::string>() == nullptr || words == nullptr ||
-      words->as<std::string>() == nullptr) {
-    refuse(fmt::format("steps.{}", id), "needs heading and text");
-  }
-  return {*heading->as<std::string>(), *words->as<std::string>()};
+  const auto* const heading = found == nullptr ? nullptr : found->find<std::string>("heading");
+  const auto* const words = found == nullptr ? nullptr : found->find<std::string>("text");
+  if (heading == nullptr || words == nullptr) refuse(fmt::format("steps.{}", id), "needs heading and text");
+  return {*heading, *words};
 }
 
 std::string StoryContent::note(std::string_view id) const {
-  const Json* const found = member("notes").find(id);
-  if (found == nullptr || found->as<std::string>() == nullptr) refuse(fmt::format("notes.{}", id), "is not text");
-  return *found->as<std::string>();
+  const auto* const found = member("notes").find<std::string>(id);
+  if (found == nullptr) refuse(fmt::format("notes.{}", id), "is not text");
+  return *found;
 }
 
 std::vector<std::vector<std::string>> StoryContent::cells(std::string_view group, std::string_view matrix) const {

@@ -25,8 +25,7 @@ double plain_number(const Json& json, std::string_view where) {
 ExerciseVariables variables_of(const Json& step, const Json& blank, std::string_view where) {
   ExerciseVariables variables;
   for (const Json* const from : {&step, &blank}) {
-    const Json* const given = from->find("variables");
-    const auto* const object = given == nullptr ? nullptr : given->as<Json::Object>();
+    const auto* const object = from->find<Json::Object>("variables");
     if (object == nullptr) complain(where, "'variables' must be an object");
     for (const auto& [name, value] : *object) variables.emplace_back(name, plain_number(value, where));
   }

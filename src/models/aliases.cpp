@@ -97,7 +97,7 @@ template <std::size_t N> std::string_view meant(std::string_view name, const std
 
 // Keys that config.json has in addition to those of its rope_type, and that change no frequency.
 bool is_without_effect(std::string_view key, const Json& json) {
-  const auto* const name = json.find("rope_type")->as<std::string>();
+  const auto* const name = json.find<std::string>("rope_type");
   const std::string_view type = name == nullptr ? "" : std::string_view(*name);
   if (key == "finetuned" || key == "mrope_section" || key == "mrope_interleaved") return true;
   if (key == "original_max_position_embeddings") return type == "linear" || type == "default";

@@ -66,8 +66,7 @@ std::string type_named(std::string_view name) {
 }  // namespace
 
 NamedClass class_in(const Json& config) {
-  const Json* const list = config.find("architectures");
-  const auto* const names = list == nullptr ? nullptr : list->as<Json::Array>();
+  const auto* const names = config.find<Json::Array>("architectures");
   if (names == nullptr || names->empty()) return {};
   const auto* const name = names->front().as<std::string>();
   if (name == nullptr) return {};

@@ -66,8 +66,7 @@ class Parts {
   }
 
   static std::string type_in(const Json* object) {
-    const Json* const type = object == nullptr ? nullptr : object->find("model_type");
-    const auto* const name = type == nullptr ? nullptr : type->as<std::string>();
+    const auto* const name = object == nullptr ? nullptr : object->find<std::string>("model_type");
     return name == nullptr ? "" : *name;
   }
 

@@ -27,8 +27,8 @@ std::int64_t own_count(const Json& config, std::string_view key, std::int64_t mo
 }  // namespace
 
 std::optional<Model> own_model(const Json& config) {
-  const Json* const type = config.find("model_type");
-  if (type == nullptr || type->as<std::string>() == nullptr || *type->as<std::string>() != kOwnType) return {};
+  const auto* const type = config.find<std::string>("model_type");
+  if (type == nullptr || *type != kOwnType) return {};
   LayerGroup group;
   group.scheme = scheme_from_json(dump_json(own_key(config, "position")));
   group.scheme_name = name_of(*group.scheme);

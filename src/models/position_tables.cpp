@@ -42,10 +42,10 @@ bool is_position_table(std::string_view name) {
 
 std::vector<PositionTable> position_tables(std::string_view index_json) {
   const Json json = parse_json(index_json);
-  const Json* const map = json.find("weight_map");
-  if (map == nullptr || map->as<Json::Object>() == nullptr) raise("weight_map is missing: no index of tensors");
+  const auto* const map = json.find<Json::Object>("weight_map");
+  if (map == nullptr) raise("weight_map is missing: no index of tensors");
   std::vector<PositionTable> found;
-  for (const auto& [name, file] : *map->as<Json::Object>()) {
+  for (const auto& [name, file] : *map) {
     const auto* const where = file.as<std::string>();
     if (where == nullptr) raise(fmt::format("weight_map: {} must be the name of a file", quoted(name)));
     if (is_position_table(name)) found.push_back({name, *where});

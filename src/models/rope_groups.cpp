@@ -291,8 +291,7 @@ class RopeLayers {
   double default_base(std::string_view type) {
     const Json* const all = config_.defaults == nullptr ? nullptr : config_.defaults->find("rope_parameters");
     const Json* const one = all == nullptr ? nullptr : all->find(type);
-    const Json* const value = one == nullptr ? nullptr : one->find("rope_theta");
-    const auto* const whole = value == nullptr ? nullptr : value->as<std::int64_t>();
+    const auto* const whole = one == nullptr ? nullptr : one->find<std::int64_t>("rope_theta");
     const double base = whole == nullptr ? 10000.0 : static_cast<double>(*whole);
     note(remarks_.assumed, fmt::format("rope_theta of {} = {} (the family's default; not given)", type, base));
     return base;

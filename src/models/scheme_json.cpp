@@ -175,8 +175,7 @@ template <class... S> struct FieldJson<std::variant<S...>> {
   static Value read(const Json& given, const Place& place) {
     const Json json = scaling_meant(given);
     const auto* const object = json.as<Json::Object>();
-    const Json* const type = object == nullptr ? nullptr : json.find("type");
-    const auto* const name = type == nullptr ? nullptr : type->as<std::string>();
+    const auto* const name = json.find<std::string>("type");
     const std::vector<std::string_view> names = {S::name...};
     std::vector<Value> values = {S{}...};
     for (std::size_t i = 0; name != nullptr && i < names.size(); ++i) {
