@@ -110,6 +110,10 @@ class Rules(unittest.TestCase):
                                                 "tests/long_test.cpp:701: 701 lines; the limit is 700"])
         (self.root / "src/long.cpp").unlink()
         (self.root / "tests/long_test.cpp").unlink()
+        self.write("cmake/long.cmake", "\n" * 451)
+        self.write("tests/long.c", "\n" * 701)  # those of C and JavaScript may be longer
+        self.assertEqual(self.problems(sizes), ["cmake/long.cmake:451: 451 lines; the limit is 450"])
+        (self.root / "cmake/long.cmake").unlink()
         for number in range(40):
             self.write(f"cli/verbs/verb_{number}.cpp")
         self.assertEqual(self.problems(sizes), [])
@@ -126,7 +130,7 @@ class Rules(unittest.TestCase):
         def python(lines):
             return "def long_one():\n" + "    x()\n" * (lines - 1)
 
-        for name, source, line in (("src/a.cpp", cpp, 247), ("src/a.py", python, 1)):
+        for name, source, line in (("src/a.cpp", cpp, 247), ("src/a.c", cpp, 247), ("src/a.ts", cpp, 247), ("src/a.py", python, 1)):
             self.write(name, source(100))
             self.write("tests/" + Path(name).name, source(101))  # a test may be longer
             self.assertEqual(self.problems(sizes), [])
