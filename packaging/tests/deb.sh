@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # deb.sh FOLDER SUITE   installs the Debian packages of FOLDER that are for SUITE (bookworm, trixie) into a bare Debian, uses each, and
-# removes them: the program computes, a project is built with find_package and with pkg-config, Python rotates, and nothing is left.
+# removes them, as docs/guide/install.md has it: the program computes, a project is built with find_package and with pkg-config, Python rotates, and nothing is left.
 set -euo pipefail
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 root=$(cd "$here/../.." && pwd)

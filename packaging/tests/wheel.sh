@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # wheel.sh WHEEL SUITE [FOLDER]   installs a wheel into a bare Debian (bullseye, bookworm, trixie) that has Python and numpy alone, and
-# runs the package's tests there. FOLDER is a bare Debian that bare.sh made, which is kept; else one is made and removed.
+# runs the package's tests there (docs/guide/install.md). FOLDER is a bare Debian that bare.sh made, which is kept; else one is made and removed.
 set -euo pipefail
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 root=$(cd "$here/../.." && pwd)

@@ -1,4 +1,4 @@
-"""sdist → wheel → a fresh environment: what pip installs runs without anything else."""
+"""sdist → wheel → a fresh environment: what `pip install ./python` (README.md, docs/guide/python.md) makes runs without anything else."""
 
 import importlib.util
 import os

@@ -1,6 +1,9 @@
-"""posenc.watch on tiny random models: one that is right, and six with a bug each."""
+"""posenc.watch on tiny random models: one that is right, and six with a bug each. What port.md and python.md show is what it prints."""
 
+import os
+import re
 import unittest
+from pathlib import Path
 
 import needs_torch  # noqa: F401  (first)
 
@@ -8,6 +11,7 @@ import torch
 import posenc
 from torch import nn
 
+ROOT = Path(os.environ.get("POSENC_ROOT", Path(__file__).parents[2]))
 CONFIG = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
           "max_position_embeddings": 8192, "rope_theta": 500000.0, "vocab_size": 50,
           "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -96,6 +100,15 @@ class Watch(unittest.TestCase):
                 self.assertEqual(wrong, [1] if bug == "one layer clockwise" else [0, 1, 2])
                 self.assertIn("differs", report._repr_html_())
         self.assertTrue(watched("keys are not rotated").layers[0].q.agrees)  # the queries are right there
+
+    def test_what_the_guides_show(self):
+        printed = repr(watched("one layer clockwise"))
+        for page in ("port.md", "python.md"):
+            text = (ROOT / "docs/guide" / page).read_text("utf-8")
+            shown = re.search(r"^>>> posenc\.watch\(model\)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL).group(1)
+            pattern = "".join(r"(?:.*\n)*" if line == "…\n" else ".*".join(map(re.escape, line.split("…")))
+                              for line in shown.splitlines(keepends=True))
+            self.assertRegex(printed + "\n", f"^{pattern}", page)
 
     def test_positions_that_are_given(self):
         self.assertTrue(watched("positions from 1", positions=range(1, 17)))

@@ -242,7 +242,13 @@ class Program(unittest.TestCase):
         server.process.stderr.close()
 
     def test_exports_a_folder_and_a_file(self):
+        guide = (Path(os.environ["SOURCE"]) / "docs/guide/explorer.md").read_text("utf-8")
+        shown = [line.split("#")[0].split()[2:] for line in guide.splitlines() if line.startswith("posenc explore ")]
+        self.assertEqual([words[0] for words in shown], ["--export", "--single-file"])
         with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "guide"))
+            for flag, name in shown:
+                self.assertEqual(self.run_posenc(flag, os.path.join(folder, "guide", name)).returncode, 0, flag)
             site = Path(folder) / "site"
             self.assertEqual(self.run_posenc("--export", str(site)).returncode, 0)
             self.assertTrue((site / "index.html").exists() and (site / "core.wasm").exists())

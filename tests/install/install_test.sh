@@ -92,6 +92,42 @@ read -a flags < <(pkg-config --cflags --libs "${static[@]}" posenc)
 got=$(LD_LIBRARY_PATH=$libdir "$work/consumer/with_pkg_config")
 [[ $got == "$expected" ]] || fail "pkg-config: the program printed"$'\n'"$got"
 
+if [[ $kind == static ]]; then
+  # block PAGE LANGUAGE N: the N-th block of a guide in that language.
+  block() {
+    awk -v open="\`\`\`$2" -v wanted="$3" '$1 == open && !inside { inside = 1; ++seen; next } $0 == "```" { inside = 0 }
+      inside && seen == wanted' "$source/docs/guide/$1"
+  }
+  echo "--- the CMake lines of the guides"
+  for guide in "engines.md 1" "embedding.md 3"; do
+    read -r page number <<<"$guide"
+    mkdir -p "$work/consumer/$page"
+    { echo $'cmake_minimum_required(VERSION 3.25)\nproject(guide LANGUAGES CXX)'; block "$page" cmake "$number"; } |
+      sed -E "s|^target_link_libraries\((\w+) |add_executable(\1 $source/examples/cmake_project/main.cpp)\n&|" >"$work/consumer/$page/CMakeLists.txt"
+    grep -q '^find_package(posenc' "$work/consumer/$page/CMakeLists.txt" || fail "$page: no find_package"
+    cmake -S "$work/consumer/$page" -B "$work/consumer/$page/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" ||
+      { cat "$work/log" >&2; fail "$page: CMake"; }
+  done
+
+  echo "--- c.md: the first program, by its own lines"
+  mkdir -p "$work/consumer/c"
+  block c.md c 1 >"$work/consumer/c/program.c"
+  (cd "$work/consumer/c" && eval "$(block c.md sh 1)" && LD_LIBRARY_PATH=$libdir ./program) || fail "c.md: the first program"
+  { printf 'cmake_minimum_required(VERSION 3.25)\nproject(guide LANGUAGES C)\n'; block c.md cmake 1; } |
+    sed -E 's|^target_link_libraries\((\w+) |add_executable(\1 program.c)\n&|' >"$work/consumer/c/CMakeLists.txt"
+  cmake -S "$work/consumer/c" -B "$work/consumer/c/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" &&
+    cmake --build "$work/consumer/c/build" >>"$work/log" && "$work/consumer/c/build/program" ||
+    { cat "$work/log" >&2; fail "c.md: find_package"; }
+
+  if command -v mpicxx mpirun >/dev/null; then
+    echo "--- scaling.md: a ring"
+    ln -s "$source/examples" "$work/consumer/examples"
+    (cd "$work/consumer" && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+      PRTE_MCA_rmaps_default_mapping_policy=slot:oversubscribe LD_LIBRARY_PATH=$libdir &&
+      eval "$(block scaling.md sh 1)") >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "scaling.md: the ring"; }
+  fi
+fi
+
 echo "--- lessons"
 # A library of its own: the other has none of it.
 lessons=$(find "$libdir" -name 'libposenc_lessons.*' -print -quit)

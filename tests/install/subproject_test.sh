@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # subproject_test.sh SOURCE BUILD
-# posenc as a part of somebody else's project (add_subdirectory): it leaves the parent's settings and cache alone, and
+# posenc as a part of somebody else's project (add_subdirectory, as docs/guide/embedding.md has it): it leaves the parent's settings and cache alone, and
 # brings no program, no tests and no install rules.
 set -euo pipefail
 source=$1 build=$2

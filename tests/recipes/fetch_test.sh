@@ -28,7 +28,7 @@ export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=test GIT_AUTHOR_EMAIL=test@lo
 } >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "no repository"; }
 
 # The first block of CMake is the CMakeLists.txt, the first of C++ the main.cpp.
-block() { awk -v open="\`\`\`$1" '$0 == open && !done { inside = 1; next } $0 == "```" { if (inside) done = 1; inside = 0 } inside' "$page"; }
+block() { awk -v open="\`\`\`$1" '$1 == open && !done { inside = 1; next } $0 == "```" { if (inside) done = 1; inside = 0 } inside' "$page"; }
 block cmake >"$work/project/CMakeLists.txt"
 block cpp >"$work/project/main.cpp"
 grep -q "GIT_TAG v$version\$" "$work/project/CMakeLists.txt" || fail "docs/guide/embedding.md does not have GIT_TAG v$version"

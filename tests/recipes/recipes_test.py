@@ -59,6 +59,16 @@ class Vcpkg(unittest.TestCase):
     def test_version(self):
         self.assertEqual(self.port["version"], version())
 
+    def test_packages_of_the_guide(self):
+        page = (ROOT / "docs/guide/embedding.md").read_text(encoding="utf-8")
+        packages = re.search(r"^apt install (.*)$", page, re.MULTILINE).group(1).split()
+        known = set(re.findall(r"=([a-z0-9-]+)", (ROOT / "cmake/setup.sh").read_text(encoding="utf-8")))
+        self.assertEqual(set(packages) - known, set(), "./run does not install these")
+        library, _, _ = dependencies()
+        names = {"highway": "hwy", "zlib": "zlib1g"}
+        wanted = {f"{name}-dev".removeprefix("lib") for name in (names.get(one, one) for one in library)}
+        self.assertEqual({one.removeprefix("lib") for one in packages}, wanted)
+
     def test_options_exist(self):
         used = options_in(self.portfile)
         self.assertGreater(len(used), 5)

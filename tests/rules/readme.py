@@ -1,8 +1,8 @@
 """What the README shows is true: its C++ compiles, links and runs, its ./run commands run and print what is pasted.
 
 readme.py snippets ROOT BUILD LIBRARY.a     every ```cpp block, those of docs/guide too
-readme.py commands ROOT PRESET              every ./run line of ```sh and ```console blocks, by the program of that
-                                            preset, and the length
+readme.py commands ROOT PRESET              every ./run and cmake --install line of ```sh and ```console blocks, by the program of
+                                            that preset, those of docs/guide too; and the length
 
 A pasted output is the rest of a ```console block after a `$ ` line, or the ```text block right below a ```sh block.
 In it, a line that is only … stands for any lines, and … within a line for any characters.
@@ -18,14 +18,15 @@ from pathlib import Path
 from tree import Report, library_arguments
 
 LONGEST = 90  # a figure, three short paths, and how to install it
-FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 class Block:
     def __init__(self, text, match):
         self.language = match.group(1)
-        self.text = match.group(2)
-        self.line = text.count("\n", 0, match.start(2)) + 1
+        self.is_marked = "run" in match.group(2)  # by whom, or why not
+        self.text = match.group(3)
+        self.line = text.count("\n", 0, match.start(3)) + 1
         self.start, self.end = match.span()
 
 
@@ -60,9 +61,13 @@ def program_of(found):
                    "return all[std::atoi(words[1])]();\n}\n")
 
 
+def pages(root):
+    return [root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))]
+
+
 def snippets(root):
     """(page, block) of every C++ snippet of the README and the guide."""
-    for path in [root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))]:
+    for path in pages(root):
         for block in blocks(path.read_text(encoding="utf-8")):
             if block.language in ("cpp", "c++"):
                 yield path.relative_to(root).as_posix(), block
@@ -112,10 +117,10 @@ def check_snippets(root, build, library):
 
 
 def commands(text):
-    """(line, command, pasted output or None) of every ./run in the README."""
+    """(line, command, pasted output or None) of every ./run and cmake --install of a page. blocks.py says what may be marked."""
     found = blocks(text)
     for block, below in zip(found, found[1:] + [None]):
-        if block.language not in ("sh", "bash", "shell", "console"):
+        if block.language not in ("sh", "bash", "shell", "console") or block.is_marked:
             continue
         runs, pasted = [], None
         for number, line in enumerate(block.text.splitlines(), start=block.line):
@@ -123,7 +128,7 @@ def commands(text):
             command = line.removeprefix("$ ")
             if prompt or block.language != "console":
                 pasted = [] if prompt else None
-                if re.match(r"\./run\b", command):
+                if re.match(r"\./run\b|cmake --install\b", command):
                     runs.append((number, re.sub(r"\s+# .*$", "", command), pasted))
             elif pasted is not None:
                 pasted.append(line)
@@ -147,20 +152,27 @@ def matches(expected, printed):
 
 def check_commands(root, preset):
     report = Report()
-    text = (root / "README.md").read_text(encoding="utf-8")
-    length = len(text.splitlines())
+    length = len((root / "README.md").read_text(encoding="utf-8").splitlines())
     if length > LONGEST:
         report.problem("README.md", LONGEST + 1, f"{length} lines; it is to stay at {LONGEST}")
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "run").symlink_to(root / "run")  # files that commands write stay out of the tree
-        for line, command, expected in commands(text):
-            report.look()
-            ran = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True,
-                                 stdin=subprocess.DEVNULL, env=os.environ | {"NO_COLOR": "1", "POSENC_PRESET": preset})
-            if ran.returncode:
-                report.problem("README.md", line, f"{command}: ends with {ran.returncode}:\n{ran.stderr[-4000:]}")
-            elif expected is not None and not matches(expected, ran.stdout):
-                report.problem("README.md", line, f"{command}: prints other than is pasted:\n{ran.stdout}")
+        # Files that commands write stay out of the tree, and ~ is here.
+        here = Path(folder)
+        for name in ("run", "examples"):
+            (here / name).symlink_to(root / name)
+        (here / "build").mkdir()
+        (here / "build/release").symlink_to(root / "build" / preset)
+        environment = os.environ | {"NO_COLOR": "1", "POSENC_PRESET": preset, "HOME": folder}
+        for page in pages(root):
+            name = page.relative_to(root)
+            for line, command, expected in commands(page.read_text(encoding="utf-8")):
+                report.look()
+                ran = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True,
+                                     stdin=subprocess.DEVNULL, env=environment)
+                if ran.returncode:
+                    report.problem(name, line, f"{command}: ends with {ran.returncode}:\n{ran.stderr[-4000:]}")
+                elif expected is not None and not matches(expected, ran.stdout):
+                    report.problem(name, line, f"{command}: prints other than is pasted:\n{ran.stdout}")
     return report
 
 

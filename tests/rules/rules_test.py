@@ -5,6 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import blocks
 import errors
 import layers
 import library_symbols
@@ -190,9 +191,30 @@ class Rules(unittest.TestCase):
 
     def test_readme_commands(self):
         text = ("```sh\ngit clone x\n./run list    # all\n./run table\n```\n\n```text\n0 1\n…\n```\n"
-                "```console\n$ ./run a\nout\n$ ls\nfile\n```\n")
+                "```console\n$ ./run a\nout\n$ ls\nfile\n```\n```sh not run: too long\n./run b\n```\n```sh\ncmake --install c\n```\n")
         self.assertEqual(list(readme.commands(text)),
-                         [(3, "./run list", None), (4, "./run table", ["0 1", "…"]), (12, "./run a", ["out"])])
+                         [(3, "./run list", None), (4, "./run table", ["0 1", "…"]), (12, "./run a", ["out"]), (21, "cmake --install c", None)])
+
+    def test_blocks_that_nobody_runs(self):
+        self.write("tests/a_test.sh", "# runs what good.md shows\n")
+        self.write("README.md", "```sh\n./run list\nposenc list\ncmake --install build/release\n```\n")
+        self.write("python/README.md", "```python\nx\n```\n```text\n1\n```\n")
+        self.write("docs/guide/good.md", "```cpp\nint a;\n```\n```\n$ posenc list\nrope\n```\n```console\n$ posenc list\n```\n"
+                   "```sh run by tests/a_test.sh\nmake it\n```\n```c not run: it needs another machine\nint a;\n```\n")
+        self.assertEqual(self.problems(blocks), [])
+        self.write("docs/guide/bad.md", "```sh\nposenc list\nls\n```\n```\n$ ls\n```\n```python\nx\n```\n\n```text\n1\n```\n```cmake\nx\n```\n"
+                   "```sh not run\nx\n```\n```sh run by tests/b_test.sh\nx\n```\n```sh run by tests/a_test.sh\nx\n```\n```sh skip\nx\n```\n")
+        self.write("README.md", "```sh\nmake install\n```\n")
+        self.assertEqual(self.problems(blocks), [
+            "README.md:1: no test runs 'make install'",
+            "docs/guide/bad.md:1: no test runs 'ls'",
+            "docs/guide/bad.md:5: no test runs this block",
+            "docs/guide/bad.md:12: no test runs this block",
+            "docs/guide/bad.md:15: no test runs this block",
+            "docs/guide/bad.md:18: say why: ```sh not run: REASON",
+            "docs/guide/bad.md:21: there is no tests/b_test.sh",
+            "docs/guide/bad.md:24: tests/a_test.sh does not name bad.md",
+            "docs/guide/bad.md:27: 'skip': expected 'run by FILE' or 'not run: REASON'"])
 
     def test_snippets_are_those_of_the_readme_and_the_guide(self):
         self.write("README.md", "# a\n```cpp\nint a;\n```\n```sh\nls\n```\n")

@@ -1,0 +1,70 @@
+"""Every block of code in the README, in python/README.md and in the guides is run by a test, or the words after its language, which
+readers do not see, say which file runs it or why nothing does:
+
+    ```sh run by tests/recipes/fetch_test.sh        that file exists, and names the page
+    ```sh not run: needs a GPU
+
+blocks.py ROOT
+
+What is run needs no words: ```cpp (readme.py), ```python and the ```text block right below it (documents_test.py), `$ posenc` and, in
+shell blocks, lines that begin with posenc (guide_test.py), ./run or cmake --install (readme.py).
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from tree import Report
+
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHELL = ("sh", "bash", "shell")
+RUN = r"posenc |\./run\b|cmake --install "
+
+
+def pages(root):
+    return [path for path in (root / "README.md", root / "python/README.md", *sorted((root / "docs/guide").glob("*.md")))
+            if path.exists()]
+
+
+def fault(root, page, language, words, code, above):
+    """What is wrong with a block that comes right below a block in the language `above`, or None."""
+    if words.startswith("not run"):
+        return None if re.fullmatch(r"not run: \w.{8,}", words) else "say why: ```sh not run: REASON"
+    if words.startswith("run by "):
+        runner = root / words.removeprefix("run by ")
+        if not runner.is_file():
+            return f"there is no {words.removeprefix('run by ')}"
+        if page.name not in runner.read_text(encoding="utf-8"):
+            return f"{words.removeprefix('run by ')} does not name {page.name}"
+        return None
+    if words:
+        return f"'{words}': expected 'run by FILE' or 'not run: REASON'"
+    lines = [line for line in code.splitlines() if line.strip() and not line.startswith("#")]
+    if language in ("cpp", "c++", "python"):
+        return None
+    if language == "text" and above == "python":
+        return None
+    if language in SHELL:
+        return next((f"no test runs '{line}'" for line in lines if not re.match(RUN, line)), None)
+    if language in ("", "console") and code.startswith("$ posenc "):
+        return None
+    return "no test runs this block"
+
+
+def check(root):
+    report = Report()
+    for page in pages(root):
+        text, above, end = page.read_text(encoding="utf-8"), "", -1
+        for match in FENCE.finditer(text):
+            report.look()
+            language, _, words = match.group(1).partition(" ")
+            joined = above if match.start() == end + 1 else ""
+            problem = fault(root, page, language, words.strip(), match.group(2), joined)
+            if problem:
+                report.problem(page.relative_to(root), text.count("\n", 0, match.start()) + 1, problem)
+            above, end = language, match.end()
+    return report
+
+
+if __name__ == "__main__":
+    check(Path(sys.argv[1])).finish()
