@@ -117,7 +117,7 @@ void scheme_rows(const Diagnosis& diagnosis, const Row& row) {
     row("scheme", "sinusoidal, added");
     row("columns",
         fmt::format("{}{}, spacing {}", choice_name(waves->layout),
-                    best.is_swapped ? " with sine and cosine exchanged" : "", choice_name(waves->spacing)));
+                    best.is_swapped ? " with sine and cosine swapped" : "", choice_name(waves->spacing)));
     row("base", fmt::format("{}", waves->base));
     row("scale", fmt::format("{:.6g}", best.magnitude));
     if (best.input_factor != 1) row("tokens", fmt::format("multiplied by {:.6g} first", best.input_factor));

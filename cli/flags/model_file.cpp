@@ -92,7 +92,7 @@ const std::string& config_in(const SafetensorsHead& head) {
   for (const auto& [key, value] : head.metadata) {
     if (key == "config") return value;
   }
-  raise("has weights alone; give the config.json beside it, or its folder");
+  raise("has weights alone; give the config.json next to it, or its folder");
 }
 
 // The layers of the chosen part.

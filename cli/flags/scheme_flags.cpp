@@ -224,7 +224,7 @@ template <class T> void set_field(void* at, const FieldOf& of, std::string_view 
   }
 }
 
-// The table that a scheme takes from --table; vectors multiplied with q and k have their own flags (attend).
+// The table that a scheme takes from --table; vectors dotted with q and k have their own flags (attend).
 TrainedTable table_from_file(const Scheme& scheme) {
   TrainedTable table = trained_table_of(scheme);
   return has_vectors(table) ? TrainedTable{} : table;

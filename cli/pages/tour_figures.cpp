@@ -21,7 +21,7 @@ std::string_view caption_of(std::string_view kind) {
        "The whole table: one row per position, one column per feature. Fast features on the left alternate from row to "
        "row, slow ones on the right change over hundreds of rows"},
       {"fingerprint",
-       "One position as a pattern of fast and slow features, beside the digits of a binary counter, which also has fast "
+       "One position as a pattern of fast and slow features, next to the digits of a binary counter, which also has fast "
        "and slow digits"},
       {"dots",
        "Dot products of all pairs of positions. Every line is flat: the product depends only on the distance. The order "

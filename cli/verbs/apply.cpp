@@ -180,7 +180,7 @@ Verb apply_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   verb.details =
       "IN contains token vectors, [sequence, width] or [batch, sequence, width], in f32, f64, f16 or bf16; the "
       "result has the same shape and type. The width of the scheme is that of IN. For rope, IN contains queries or "
-      "keys with their heads, and --axes gives their order; all features of a head are rotated unless --dims limits "
+      "keys with their heads, and --axes gives their order; all of the head dimension is rotated unless --dims limits "
       "them. With --model, the scheme is the one that inspect shows. The file is processed in pieces, so it may be "
       "larger than memory. An array is x.npy, x.npz:name or x.safetensors:name; a file with a single array needs no "
       "name.";

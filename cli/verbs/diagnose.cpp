@@ -17,7 +17,7 @@ Verb diagnose_verb(Command program) {
       "BEFORE holds queries or keys before RoPE, AFTER the same after RoPE; or tokens before and after sinusoids "
       "were added; or scores [heads, queries, keys] before and after a bias (ALiBi, T5). Finds pair layout, "
       "direction, rotary dimensions, base, scaling, magnitude, positions and the precision of the angle, and names "
-      "common bugs: applied twice, along the wrong axis, reversed, sine and cosine exchanged, a wrong exponent. One "
+      "common bugs: applied twice, along the wrong axis, reversed, sine and cosine swapped, a wrong exponent. One "
       "head and 16 tokens are enough. Exits with 1 if no known convention reproduces the change.";
   verb.examples =
       "posenc diagnose q.npy q_rotated.npy\n"

@@ -78,7 +78,7 @@ void add_flags(Command verb, PlotFlags& flags) {
                    "scaling: the trained length (default 4096, or that of the scaling)");
   verb.add_number("--factor", flags.factor, {1, 1e6}, "scaling: extension factor")
       .default_value(fmt::format("{}", figures::Request{}.factor));
-  verb.add_flag("--compare", flags.compare, "scaling: the given one beside the usual ones, and their ratio to it");
+  verb.add_flag("--compare", flags.compare, "scaling: the given one next to the usual ones, and their ratio to it");
   add_numerics_flag(verb, flags.numerics);
   verb.add_choice("--dtype", flags.type, {"f64", "f32", "f16", "bf16"},
                   "dots, similarity: round the vectors to this type first");

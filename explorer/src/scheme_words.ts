@@ -53,7 +53,7 @@ export const verdictWords: { [verdict: string]: string } = {
 export function conventionWords(best: any): string {
   const parts = [schemeWords({ ...best, first_dim: best.first_dim || 0 })];
   if (best.scheme === 'rope' && best.layout === 'halves') parts.push('Hugging Face\'s code for Llama pairs features like this');
-  if (best.scheme === 'rope' && best.layout === 'interleaved') parts.push('GPT-J pairs features like this; a Llama of Hugging Face expects halves');
+  if (best.scheme === 'rope' && best.layout === 'interleaved') parts.push('GPT-J pairs features like this; Hugging Face’s Llama expects halves');
   if (best.sign === -1) parts.push('It rotates the other way round');
   parts.push(`The first token has position ${shown(best.first_position)}`);
   if (Math.abs(best.magnitude - 1) > 1e-3) parts.push(`Vectors are multiplied by ${shown(best.magnitude)}`);

@@ -57,7 +57,7 @@ template <class View> struct QueryKey { View q, k; };
 /// or for mixtures.
 /// Error: f32, at most 2 ulp of the larger product.
 /// Range: |p| < 2^53, on a GPU 0 ≤ p < 2^53; with a table, its rows.
-/// Throws: Error for a shape, type, position or form that does not fit; x is then left unchanged.
+/// Throws: Error for a shape, type, position or form that is invalid; x is then left unchanged.
 void rotate(TensorView x, const Positions& positions, const Rotation& form, const Run& run = {});
 void rotate(TensorView x, Axes axes, const Positions& positions, const Rotation& form, const Run& run = {});
 /// Keys are rotated by for_keys(form).
@@ -87,7 +87,7 @@ struct RotatedGradient {
 /// over the tokens, and over the heads that share a frequency. Call it for queries and for keys. d_frequencies is [pairs],
 /// [heads, pairs] or, with summed axes, [heads, pairs, axes], in any strides, f32 or f64; x and d_x are as for rotate, on
 /// the host. Sums are computed in double, in the order of batch and tokens.
-/// Throws: Error for a shape, type or position that does not fit, and for a table, a mixture, growth and float32 angles.
+/// Throws: Error for a shape, type or position that is invalid, and for a table, a mixture, growth and float32 angles.
 void frequencies_backward(TensorView d_frequencies, const RotatedGradient& gradient, const Positions& positions,
                           const Rotation& form);
 
@@ -103,7 +103,7 @@ void rerotate(TensorView x, const Positions& positions, const Rotation& from, co
 /// Error: slopes and learned maps are computed in double and rounded once to out's type; tables are copied, rounded
 ///   once. Bit-identical on every backend.
 /// Range: |p| < 2^53 (on a GPU and for learned maps, p ≥ 0), and distances that the form was prepared for.
-/// Throws: Error for a shape, type, position or form that does not fit, and for forms that depend on q and k or on gates;
+/// Throws: Error for a shape, type, position or form that is invalid, and for forms that depend on q and k or on gates;
 ///   out is then left unchanged.
 void bias(TensorView out, const Positions& queries, const Positions& keys, const Bias& form, const Run& run = {});
 

@@ -109,7 +109,7 @@ struct AttentionOptions {
 ///   rounds_rotated, another 2^-14 · scale · |q| · |k| of that sum. Sums of gates add 2^-46 of the largest sum to the error
 ///   of a score (2^-51 for f64), contextual positions 2^-22 · keys · the largest step between rows.
 /// Range: as rotate and bias for the form.
-/// Throws: Error for a shape, type, length, position or form that does not fit; out is then left unchanged.
+/// Throws: Error for a shape, type, length, position or form that is invalid; out is then left unchanged.
 /// On a GPU: docs/guide/gpu.md has what there is a kernel for, its errors and its memory. Anything else is an Error.
 void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                const AttentionOptions& options = {}, const Run& run = {});
@@ -175,7 +175,7 @@ std::size_t workspace_bytes(const AttentionInputs& inputs, const AttentionOption
 ///
 /// Error: half an ulp of out, plus 2^-50 · max(|out|, |other|); half an ulp of logsumexp, plus 2^-51 · max(1, |logsumexp|). If
 ///   each logsumexp is off by up to ε, ε · max(|out|, |other|) more.
-/// Throws: Error for a shape or type that does not fit, for an output that overlaps another argument, and for tensors on a
+/// Throws: Error for a shape or type that is invalid, for an output that overlaps another argument, and for tensors on a
 ///   GPU; out and logsumexp are then left unchanged.
 void merge(TensorView out, TensorView logsumexp, ConstTensorView other, ConstTensorView other_logsumexp,
            const Run& run = {});
@@ -216,7 +216,7 @@ std::size_t workspace_bytes(const AttentionGradients& gradients, ConstTensorView
 /// The gradient of a temperature's scale, or of one scale per head, computed from the gradient of q that
 /// attention_backward writes. d_scales is [1] or [heads], f32 or f64, and is added to; q and d_q are [batch, heads,
 /// queries, features] on the host. Sums are computed in double, in the order of batch, heads and queries.
-/// Throws: Error for a shape, type or position that does not fit, and for a factor of 0, which leaves no trace in d_q.
+/// Throws: Error for a shape, type or position that is invalid, and for a factor of 0, which leaves no trace in d_q.
 void temperature_backward(TensorView d_scales, const QueryGradient& query, const Positions& positions,
                           const Temperature& temperature);
 

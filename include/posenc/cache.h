@@ -62,7 +62,7 @@ struct CacheView {
 /// Error, Range: as rotate; positions must not be negative. e4m3: rotated in f32 (f64 for f64), divided by the scale there,
 ///   and then rounded to nearest, ties to even: within 2^-4 of the element, or scale · 2^-10 if that is more, up to 448 ·
 ///   scale, beyond which elements become that.
-/// Throws: Error for a shape, type, slot, position or form that does not fit, and for two tokens with the same slot; the
+/// Throws: Error for a shape, type, slot, position or form that is invalid, and for two tokens with the same slot; the
 ///   cache is then left unchanged.
 void rotate_into(const CacheView& cache, const Slots& slots, ConstTensorView k, const Positions& positions,
                  const Rotation& form, const Run& run = {});

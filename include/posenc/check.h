@@ -49,7 +49,7 @@ struct FirstDifference {
   double expected = 0, got = 0;
 };
 
-/// A known mistake, or another convention, that a port may have in place of the expected one.
+/// A known mistake, or another convention, that a port may have instead of the expected one.
 struct Alternative {
   std::string name;       ///< "no llama3 scaling"
   double difference = 0;  ///< the largest that it makes here, in units of what is certain to be seen
@@ -95,7 +95,7 @@ struct CheckResult {
 /// angles in 16 bits …) would have made one in these tensors, with their type, positions and values.
 /// Each element may differ by `tolerance` times the norm of its pair (rotations) or the largest of element, expected
 /// element and what is added.
-/// Throws: Error for shapes, types, positions and schemes that do not fit, for `before` that is not finite, and for
+/// Throws: Error for shapes, types, positions and schemes that are invalid, for `before` that is not finite, and for
 ///   schemes that need queries and keys (Shaw, DeBERTa).
 CheckResult check(const Scheme& scheme, ConstTensorView before, ConstTensorView after,
                   const CheckOptions& options = {});

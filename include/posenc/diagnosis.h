@@ -77,7 +77,7 @@ struct DiagnosisOptions {
 /// floating-point type, or scores [..., heads, queries, keys] before and after a bias, where −infinity and similar values
 /// are a mask. If nothing explains the change along the sequence, the axis before it is tried. For long sequences and many
 /// heads, only a part is examined.
-/// Throws: Error for shapes that differ, integers, and positions that do not fit.
+/// Throws: Error for shapes that differ, integers, and positions that are invalid.
 Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options = {});
 
 }  // namespace posenc

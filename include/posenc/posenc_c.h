@@ -26,7 +26,7 @@ extern "C" {
 
 typedef enum {
   POSENC_OK = 0,
-  POSENC_INVALID = 1,     /* a shape, type, field or position that does not fit */
+  POSENC_INVALID = 1,     /* a shape, type, field or position that is invalid */
   POSENC_NO_MEMORY = 2,   /* an allocation failed */
   POSENC_UNSUPPORTED = 3, /* valid, but this build cannot compute it */
   POSENC_DEVICE = 4,      /* a tensor on a device that this build or this machine does not have */
@@ -140,7 +140,7 @@ typedef struct {
   int64_t text; /* tokens of text or audio; 0: a grid */
   int64_t frames, rows, columns;
   int64_t time_step; /* positions between two frames: 1 for Qwen2-VL */
-  double seconds;    /* per frame, in place of time_step (Qwen-Omni); 0: time_step */
+  double seconds;    /* per frame, instead of time_step (Qwen-Omni); 0: time_step */
   int64_t sound;     /* audio tokens of a video */
 } posenc_mrope_piece;
 

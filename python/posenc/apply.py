@@ -24,7 +24,7 @@ def rotate(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, order:
     dtype: "bf16" if x is a numpy array of uint16 that holds bfloat16.
     Error: f32, at most 2 ulp of the larger product. Bit-identical on every machine.
     Range: positions |p| < 2^53 (on a GPU 0 ≤ p), or rows of the form's table; fractions: prepare(…, denominators=…).
-    Raises: Error for a shape, type, position or form that does not fit; x is then left unchanged.
+    Raises: Error for a shape, type, position or form that is invalid; x is then left unchanged.
     """
     if type(form) is not Form:  # quicker than a call; a subclass passes it
         handle_of(form, "rotate")
@@ -82,7 +82,7 @@ def add(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, out: Any 
     x: [..., sequence, width].
     Error: waves are correctly rounded to f32, f16 and bf16; the sum is rounded once.
     Range: positions |p| < 2^53 (on a GPU 0 ≤ p); for a learned table, its rows.
-    Raises: Error for a shape, type, position or form that does not fit; x is then left unchanged.
+    Raises: Error for a shape, type, position or form that is invalid; x is then left unchanged.
     """
     if out is None:
         out = x
@@ -109,7 +109,7 @@ def tabulate(form: Form, *, first: int = 0, count: int | None = None, ids: Ids |
     like: an array whose library and device the result uses; None: numpy. "bf16" in numpy is uint16.
     out: arrays to write to instead: one, or (cosines, sines).
     Error: correctly rounded to f32, f16 and bf16; within 0.501 ulp in f64. Bit-identical on every machine.
-    Raises: Error for a form that is neither, and for a type or position that does not fit.
+    Raises: Error for a form that is neither, and for a type or position that is invalid.
     """
     handle = handle_of(form, "tabulate")
     where = first if ids is None else ids_of(ids)

@@ -115,7 +115,7 @@ def merge(out: Any, logsumexp: Any, other: Array, other_logsumexp: Array, *, ord
     order: the axes of out and other.
     dtype: "bf16" if numpy arrays of uint16 hold bfloat16.
     Error: half an ulp of each, plus ε · max(|out|, |other|) if each logsumexp is off by up to ε.
-    Raises: Error for a shape or type that does not fit and for arrays that overlap; both are then left unchanged.
+    Raises: Error for a shape or type that is invalid and for arrays that overlap; both are then left unchanged.
     """
     _posenc.merge(out, logsumexp, other, other_logsumexp, order, flags_of(dtype))
     return out

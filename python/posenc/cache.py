@@ -62,7 +62,7 @@ def rotate_into(cache: Any, slots: Ids, k: Array, form: Form | None, *, first: i
     dtype: "bf16" if numpy arrays of uint16 hold bfloat16.
     scale: of a cache of e4m3, a number or float32 [heads]: keys are divided by it, then rounded to nearest; beyond ±448 they
       become that. attention(k_scale=) multiplies by it.
-    Error, Range: as rotate. Raises: Error for a shape, type, slot, position, scale or form that does not fit, and for two
+    Error, Range: as rotate. Raises: Error for a shape, type, slot, position, scale or form that is invalid, and for two
     tokens in one slot; the cache is then left unchanged.
     """
     _posenc.rotate_into(None if form is None else handle_of(form, "rotate_into"), cache, _slots(slots, "rotate_into", "slots"),

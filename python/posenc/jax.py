@@ -34,7 +34,7 @@ def _wide(x: Any) -> Any:
 
 
 def _known(value: Any, verb: str, name: str) -> Any:
-    """A position, mask or table as numpy has it. jit knows only the shape of what it traces."""
+    """A position, mask or table as a numpy array. jit knows only the shape of what it traces."""
     if isinstance(value, jax.core.Tracer):
         raise NotImplementedError(f"{verb}: {name} is traced by jax.jit or jax.grad; pass it as a constant")
     return numpy.asarray(value) if isinstance(value, jax.Array) else value

@@ -334,7 +334,7 @@ def check(before: Array, after: Array, scheme: Scheme | str | None = None, *, mo
     first, ids: positions of the tokens (of the queries, for a bias); keys: those of the keys.
     tolerance: relative to the norm of a pair or an element; 0: by type (f32 2e-6).
     length: tokens in the whole sequence, for scalings that depend on it (dynamic, longrope); 0: up to the last position.
-    Raises: Error for shapes, types, positions and schemes that do not fit.
+    Raises: Error for shapes, types, positions and schemes that are invalid.
     """
     if (scheme is None) == (model is None):
         raise TypeError("check: pass a scheme, or model= with layer=")
@@ -365,7 +365,7 @@ def diagnose(before: Array, after: Array, *, ids: Ids | None = None, axes: int =
     """Finds the convention, or the bug, that made `after` from `before`: shapes as in check.
 
     ids: the position of each token, if known; else consecutive, from a position to be found.
-    Raises: Error for shapes that differ, integers, and positions that do not fit.
+    Raises: Error for shapes that differ, integers, and positions that are invalid.
     """
     text = _posenc.diagnose(_on_host(before), _on_host(after), ids_of(ids), axes, 0 if dtype is None else flags_of(dtype), order)
     return Diagnosis(json.loads(text))

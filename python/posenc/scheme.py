@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def _data(value: Any) -> dict[str, Any]:
-    """The fields of a scheme or scaling as JSON has them."""
+    """The fields of a scheme or scaling, as in JSON."""
     from dataclasses import fields
 
     kind = "type" if isinstance(value, Scaling) else "scheme"

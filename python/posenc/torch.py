@@ -65,7 +65,7 @@ _VALUES = (*(name for name, kind, _ in _posenc.options() if kind in VALUES), "pa
 
 
 def _option(value: Any) -> str:
-    """A number, a truth value, a text, a sequence of these or None as JSON has it. torch.compile traces this."""
+    """A number, a truth value, a text, a sequence of these or None, as in JSON. torch.compile traces this."""
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(_option(one) for one in value) + "]"
     if isinstance(value, str):
@@ -359,7 +359,7 @@ class RotaryEmbedding(torch.nn.Module):
         self.schemes = _rotary_schemes(config, layer_type, mix_axes)
 
     def forward(self, x: torch.Tensor, position_ids: torch.Tensor, layer_type: str | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-        """position_ids: [batch, sequence], or with more axes before; the result has the features of a head as its last."""
+        """position_ids: [batch, sequence], or with more axes before; the last axis of the result is the head dimension."""
         scheme = self.schemes.get(layer_type, next(iter(self.schemes.values()))) if layer_type is not None else next(iter(self.schemes.values()))
         scaling = getattr(scheme, "scaling", None)
         length = int(position_ids.max()) + 1 if scaling is not None and scaling.name in ("dynamic", "longrope") else 0

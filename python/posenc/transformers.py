@@ -52,7 +52,7 @@ def _refuse_own_attention(model: Any) -> None:
     for module in model.modules():
         can_set = getattr(module, "_can_set_attn_implementation", None)
         if can_set is not None and not can_set():
-            raise NotImplementedError(f"use: {type(module).__name__} computes attention itself, so it cannot be exchanged; "
+            raise NotImplementedError(f"use: {type(module).__name__} computes attention itself, so it cannot be replaced; "
                                       "attention=False exchanges rotary embeddings alone")
 
 

@@ -68,7 +68,7 @@ def plan_attention(
         q: Array, k: Array, v: Array, form: Form | None = None, *, threads: int = 0,
         {keywords},
         order: Order = "bhsd", cache_order: CacheOrder | None = None, dtype: DType | None = None) -> AttentionPlan:
-    """Attention made ready for many calls with arrays of these shapes and types, on the host; options as attention has them.
+    """Attention made ready for many calls with arrays of these shapes and types, on the host; the options are those of attention.
 
     q, k, v: their numbers are not read.
     threads: of each call; 0: as many as calls have now.

@@ -74,7 +74,7 @@ void on_positions(const Convention& best, bool has_known_positions, bool has_pat
                   std::vector<std::string>& remarks) {
   if (best.is_along_heads) {
     remarks.emplace_back(
-        "positions count along the axis before the sequence (heads or batch): these two axes are exchanged, in the "
+        "positions count along the axis before the sequence (heads or batch): these two axes are swapped, in the "
         "code or in the file (--axes says which is which)");
   }
   if (best.is_reversed) remarks.emplace_back("positions are reversed: the last token has the first position");
@@ -94,7 +94,7 @@ void on_rope(const Convention& best, std::vector<std::string>& remarks) {
   const Rope& rope = *std::get_if<Rope>(&best.scheme);
   if (rope.sign < 0) remarks.emplace_back("pairs rotate clockwise; nearly every model rotates counter-clockwise");
   if (best.is_swapped) remarks.emplace_back("sine and cosine are swapped: position 0 changes as well");
-  if (best.is_for_keys) remarks.emplace_back("pairs grow with position, as xPos has it for keys");
+  if (best.is_for_keys) remarks.emplace_back("pairs grow with position, as xPos does for keys");
   const bool is_plain = std::holds_alternative<NoScaling>(*rope.scaling);
   for (const double usual : kUsualBases) {
     if (is_plain && is_power_of(rope.base, usual, 0.5) && rope.base != 1000.0) {

@@ -108,10 +108,10 @@ void add_t5_rivals(const T5& t5, Rivals& list) {
   if (t5.bidirectional ? can_be_one : can_be_two) {
     other_field(list, "bidirectional", t5, &T5::bidirectional, !t5.bidirectional, kAsWord);
   }
-  list.push_back({.name = "queries and keys exchanged",
+  list.push_back({.name = "queries and keys swapped",
                   .from = "key minus query",
                   .to = "query minus key",
-                  .change = "Distances are query minus key: queries and keys are exchanged. Use key minus query",
+                  .change = "Distances are query minus key: queries and keys are swapped. Use key minus query",
                   .scheme = t5,
                   .placing = Placing::kTransposed});
 }

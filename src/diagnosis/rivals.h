@@ -11,7 +11,7 @@ namespace posenc::diagnosis {
 /// How a pair is turned: right, or by a known mistake.
 enum class Turning : std::uint8_t {
   kRight,
-  kSwapped,       ///< sine and cosine exchanged
+  kSwapped,       ///< sine and cosine swapped
   kNoMinus,       ///< rotate_half without its minus: (a cos + b sin, b cos + a sin)
   kOtherCosines,  ///< pairs of one layout with the cosines and sines of the other
 };
@@ -22,7 +22,7 @@ enum class Placing : std::uint8_t {
   kReversed,    ///< the last token has the first position
   kConstant,    ///< every token has the first position
   kCounted,     ///< every axis has the number of the token
-  kTransposed,  ///< for a bias: queries and keys exchanged
+  kTransposed,  ///< for a bias: queries and keys swapped
 };
 
 /// A known mistake, or another known convention: what a port that differs from the expected scheme in one thing applies.

@@ -76,7 +76,7 @@ class RopeRivals {
           {.name = "an exponent over the whole head",
            .from = "an exponent over the rotary dimensions",
            .to = "one over the whole head",
-           .change = fmt::format("The exponent is divided by the {} features of a head. Divide it by the {} "
+           .change = fmt::format("The exponent is divided by the head dimension, {}. Divide it by the {} "
                                  "rotary dimensions",
                                  features, rope_.dims),
            .scheme = port});
@@ -132,10 +132,10 @@ class RopeRivals {
     std::iota(swapped.begin(), swapped.end(), 0);
     std::swap(swapped[axes - 2], swapped[axes - 1]);
     list_.push_back(
-        {.name = "height and width exchanged",
+        {.name = "height and width swapped",
          .from = "height and width",
-         .to = "the two exchanged",
-         .change = "The last two axes of the positions (height and width) are exchanged. Exchange them back",
+         .to = "the two swapped",
+         .change = "The last two axes of the positions (height and width) are swapped. Swap them back",
          .scheme = rope_,
          .axes = swapped});
     list_.push_back({.name = "positions of the first axis for all",
@@ -184,9 +184,9 @@ class RopeRivals {
   }
 
   void turnings() {
-    list_.push_back({.name = "sine and cosine exchanged",
+    list_.push_back({.name = "sine and cosine swapped",
                      .from = "sine and cosine",
-                     .to = "the two exchanged",
+                     .to = "the two swapped",
                      .change = "Sine and cosine are swapped. Swap them back",
                      .scheme = rope_,
                      .turning = Turning::kSwapped});

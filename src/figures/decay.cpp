@@ -140,10 +140,11 @@ std::vector<double> sketched_similarities(const PlottedScheme& scheme, const Req
 }
 
 // Cosine similarity by distance, 1 at distance 0. If it also depends on the position, the mean over several
-// positions.
+// positions. Without positions a token is alike wherever it is.
 std::vector<double> similarities(const PlottedScheme& scheme, const Request& request, const Range& range) {
   constexpr std::int64_t kAveraged = 64;
   const Form form = form_of(scheme, request, range.to);
+  if (std::holds_alternative<Nothing>(form)) return std::vector<double>(range.count(), 1.0);
   const bool is_even = std::holds_alternative<Rotation>(form) || waves_of(form) != nullptr;
   if (request.is_sketch && is_even) return sketched_similarities(scheme, request, range);
   const std::int64_t firsts = is_even ? 1 : std::clamp<std::int64_t>(reach_of(form) - range.to, 1, kAveraged);

@@ -22,7 +22,7 @@ std::vector<Kind> all_kinds() {
                  1,
                  heatmap_figure});
   all.push_back({"fingerprint",
-                 "the values of one position, beside the digits of a binary counter",
+                 "the values of one position, next to the digits of a binary counter",
                  {Sinusoidal{.width = 32}},
                  1,
                  fingerprint_figure});

@@ -74,7 +74,7 @@ PositionCheck check_positions(std::span<const std::int64_t> ids, std::span<const
   if (are_all(both, [&](std::size_t i) { return by_column(i) + base; })) {
     check.cause = "padding was counted: the ids are those of columns, not of tokens";
   } else if (base > 0 && are_all(both, by_column)) {
-    check.cause = fmt::format("padding was counted, and the first position is 0 in place of {}", base);
+    check.cause = fmt::format("padding was counted, and the first position is 0 instead of {}", base);
   } else if (const std::int64_t shift = common_shift(both, *check.first); shift != 0) {
     check.cause = shift_text(shift);
   }

@@ -281,7 +281,7 @@ std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, c
   const double part = partial.value_or(1.0);
   const auto dims = static_cast<std::int64_t>(static_cast<double>(facts.head) * part);
   if (dims < 1) {
-    raise(fmt::format("{} features of a head times {} give {} that rotate, which must be even and at least 2",
+    raise(fmt::format("head dimension {} times {} gives {} rotary dimensions, which must be an even number of at least 2",
                       facts.head, part, dims));
   }
   return dims;

@@ -12,7 +12,7 @@ void check(const T5& s) {
   schemes::check_between(T5::name, "heads", s.heads, 1, schemes::kHeadLimit);
   schemes::check_between(T5::name, "buckets", s.buckets, s.bidirectional ? 4 : 2, 8192);
   if (s.bidirectional && s.buckets % 2 != 0) {
-    raise(fmt::format("t5: buckets must be even where it is bidirectional but is {}", s.buckets));
+    raise(fmt::format("t5: buckets must be even if it is bidirectional but is {}", s.buckets));
   }
   const std::int64_t exact = buckets_of_one_direction(s) / 2;
   if (s.max_distance <= exact) {

@@ -11,18 +11,21 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
+import struct
 import unittest
 
-from guide_files import CONFIGS, SHAPE, before
+from guide_files import CONFIGS, MODEL, SHAPE, before
 from program import ProgramTest, npy, parse_npy, run, safetensors
 from scheme_gallery import PAGE, gallery
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
-INPUTS = {"x.npy": (8, 4096, 512), "wpe.npy": (512, 512), "q.npy": (1, 32, 1024, 128)}
+INPUTS = {"x.npy": (8, 4096, 512), "wpe.npy": (512, 512), "q.npy": (1, 32, 1024, 128), "k.npy": (1, 8, 1024, 128),
+          "v.npy": (1, 8, 1024, 128), "wq.npy": (4096, 8)}
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Those that serve or train; or exit with 1, since they found something.
-NOT_RUN = re.compile(r"posenc (lab|explore)\b")
+# Those that serve or train, or name what a flag does; and those that exit with 1, since they found something.
+NOT_RUN = re.compile(r"posenc (lab|explore)\b|posenc attend (?!.*(--q |--help))")
 FINDS = re.compile(r"posenc (compare|diagnose)\b")
 
 
@@ -63,6 +66,22 @@ class Guide(ProgramTest):
         self.write("hook.safetensors", safetensors({f"layers.{layer}.{kind}.{when}": ("F32", list(SHAPE), values)
                                                     for layer in (0, 1) for kind in "qk"
                                                     for when, values in tensors.items()}))
+        # what a run of the lab leaves, of models that were hardly trained
+        for scheme in ("t5", "learned", "rope"):
+            self.succeeds("lab", "train", "--scheme", scheme, "--steps", "2", "--width", "16", "--heads", "4", "--size", "8", "--batch", "4",
+                          "-o", f"lab-{scheme}", "--quiet", cwd=self.folder)
+            os.makedirs(self.path("lab-desk"), exist_ok=True)
+            os.rename(self.path(f"lab-{scheme}/text-{scheme}-1"), self.path(f"lab-desk/text-{scheme}-1"))
+            shutil.rmtree(self.path(f"lab-{scheme}"))
+        # a model that has two kinds of layers, and weights of projections
+        os.mkdir(self.path("my-model"))
+        self.write("my-model/config.json", MODEL.encode())
+        self.write("model.safetensors", safetensors({"k_proj.bias": ("F32", [1024], [0.0] * 1024)}))
+        # right, but 16 tokens of bf16, which are too few to tell
+        bits = [struct.unpack("<I", struct.pack("<f", x))[0] >> 16 for x in before()[:4 * 16 * 128]]
+        self.write("short.npy", npy("bf16", (4, 16, 128), bits))
+        self.succeeds("apply", "--model", "config.json", "short.npy", "-o", "short_rotated.npy", "--axes", "hsd", "--dtype", "bf16",
+                      "--quiet", cwd=self.folder)
         self.given = set(self.files())
 
     def test_every_command(self):
@@ -70,8 +89,6 @@ class Guide(ProgramTest):
         blocks = re.findall(r"^```(?:console)?\n\$ posenc (.*?)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
         self.assertGreaterEqual(len(blocks), 10)
         for command, shown in blocks:
-            if "q_rotated.npy" in command:  # tensors of somebody's model; diagnose_test has such pairs
-                continue
             typed = "".join(re.findall(r"^> (.+\n)", shown, re.MULTILINE))
             outcome = run(*shlex.split(command), cwd=self.folder, stdin=None, input=typed.encode())
             printed = outcome.text + outcome.err
@@ -95,7 +112,11 @@ class Guide(ProgramTest):
             text = page.read_text("utf-8")
             for line in dict.fromkeys([*shell_lines(text), *inline_commands(text)]):
                 with self.subTest(page=page.name, line=line):
-                    outcome = run(*shlex.split(line)[1:], cwd=self.folder)
+                    words = shlex.split(line)[1:]
+                    if words[:2] == ["lab", "train"]:  # the same, but short
+                        words += ["--steps", "2"] if "--steps" not in words else []
+                        words[words.index("--steps") + 1] = "2"
+                    outcome = run(*words, cwd=self.folder)
                     self.assertIn(outcome.code, (0, 1) if FINDS.match(line) else (0,), outcome.text + outcome.err)
                     ran += 1
             self.clean()
@@ -103,7 +124,8 @@ class Guide(ProgramTest):
 
     def clean(self):
         for name in set(self.files()) - self.given:
-            os.unlink(self.path(name))
+            path = self.path(name)
+            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
 if __name__ == "__main__":

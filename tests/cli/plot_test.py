@@ -197,6 +197,10 @@ class Numbers(Plot):
         scaled = self.figure("decay", "rope", "--scaling", "yarn:factor=8,original_length=4096", "alibi", "--bound")
         self.assertAlmostEqual(scaled["panels"][0]["series"][1]["y"][0], 1, places=12)
         self.refused("plot", "decay", "alibi", "--bound", says="decay: only rotations have this upper bound")
+        # without positions nothing falls, and a bound needs a rotation
+        (panel,) = self.figure("decay", "none", "--zoom", "0:9")["panels"]
+        self.assertEqual(panel["series"][0]["y"], [1] * 9)
+        self.refused("plot", "decay", "none", "--bound", says="decay: only rotations have this upper bound")
         self.refused("plot", "decay", "rope", "--xpos", "true", "--bound", says="xpos")
         self.refused("plot", "waves", "--bound", says="--bound works with decay")
 

@@ -131,7 +131,7 @@ TEST(CheckAdvice, SeveralAxes) {
   std::vector<std::int64_t> swapped = ids, first = ids, counted;
   std::swap_ranges(swapped.begin() + 36, swapped.begin() + 72, swapped.begin() + 72);
   EXPECT_EQ(advice(rope, swapped),
-            Lines{"The last two axes of the positions (height and width) are exchanged. Exchange them back"});
+            Lines{"The last two axes of the positions (height and width) are swapped. Swap them back"});
   std::copy(ids.begin(), ids.begin() + 36, first.begin() + 36);
   std::copy(ids.begin(), ids.begin() + 36, first.begin() + 72);
   EXPECT_NE(joined(advice(rope, first)).find("Every axis has the positions of the first"), std::string::npos);
@@ -206,7 +206,7 @@ TEST(CheckAdvice, DirectionOfT5) {
   EXPECT_EQ(bias_advice(t5, by(T5{.heads = 4, .max_distance = 256}, 1), 4, 64, weights),
             Lines{"max_distance: expected 128, got 256"});
   EXPECT_EQ(bias_advice(t5, by(t5, -1), 4, 64, weights),
-            Lines{"Distances are query minus key: queries and keys are exchanged. Use key minus query"});
+            Lines{"Distances are query minus key: queries and keys are swapped. Use key minus query"});
 }
 
 // A single token is enough to name what was wrong with it, if one known mistake reproduces it.

@@ -216,7 +216,7 @@ TEST(Diagnose, NamesClassicBugs) {
     const Diagnosis found = diagnosed(made(Rope{.dims = 128}, twice));
     EXPECT_NEAR(found.best->magnitude, 1.2, 1e-5) << shown(found);
   }
-  {  // 9: sine and cosine exchanged
+  {  // 9: sine and cosine swapped
     Made tensors = made(Rope{.dims = 128}, how);
     const Rotation form = prepare(Rope{.dims = 128});
     std::vector<float> cosines(32 * 64), sines(32 * 64);

@@ -172,7 +172,7 @@ TEST(CheckPower, SeveralAxes) {
   const CheckResult result =
       check(rope, before.view(), ported({.rope = rope}, before, text, 16).view(), {.positions = text, .axes = 3});
   EXPECT_EQ(result.agreement, Agreement::kInconclusive);
-  EXPECT_TRUE(names(result.unseen, "height and width exchanged"));
+  EXPECT_TRUE(names(result.unseen, "height and width swapped"));
   ASSERT_EQ(result.deciding.size(), 1u) << result.reason;
   std::vector<std::int64_t> ids;
   for (const std::int64_t first : result.deciding[0].first_positions) {

@@ -291,7 +291,7 @@ TEST(Model, RefusesBadConfigsInOneLine) {
        "rope_parameters: mrope_section must be a list that sums to 4, one for each pair, but is [1,1,1]"},
       {with(R"("partial_rotary_factor":1.7)"), "partial_rotary_factor must be above 0 and at most 1 but is 1.7"},
       {R"({"model_type":"phi","head_dim":8,"partial_rotary_factor":0.1})",
-       "8 features of a head times 0.1 give 0 that rotate, which must be even and at least 2"},
+       "head dimension 8 times 0.1 gives 0 rotary dimensions, which must be an even number of at least 2"},
       {R"({"model_type":"llama","head_dim":8,"max_position_embeddings":9223372036854775807})",
        "max_position_embeddings must be an integer from 1 to 2^53 but is 9223372036854775807"},
       {R"({"model_type":"smollm3","head_dim":8,"num_hidden_layers":3,"no_rope_layers":[1,0]})",

@@ -81,7 +81,8 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.problems(words), [])
         self.write("python/posenc/bad.py", '"""Throws: Error.\n\nThe same bytes."""\n')
         self.write("docs/guide/bad.md", "at 85 % of it\na layer is an error\nthe score of two tokens depends only on their distance\n"
-                                        "you practise\nexists (--force replaces it)\n")
+                                        "you practise\nexists (--force replaces it)\nq is multiplied with k\nall features of a head\n"
+                                        "a shape that does not fit\noptions, as attention has them\na Llama of Meta\ni in place of 2i\n")
         self.write("cli/bad.cpp", '\nconst char* a = "features that "\n                "are turned";\n')
         self.write("src/forms/bad.cpp", 'raise("a key stands here");\n')
         self.write("content/bad.json", '{"a": 1,\n "b": ["a matter of distance"]}')
@@ -89,7 +90,7 @@ class Rules(unittest.TestCase):
         self.write("README.md", "fine\nwhat is said of it\n")
         self.write("include/posenc/bad.h", "int a;  ///< where it stands\n/* fine\n   a matter of distance */\n")
         self.assertEqual([problem.split(": ")[0] for problem in self.problems(words)],
-                         ["README.md:2", "cli/bad.cpp:2", "content/bad.json:2", *(f"docs/guide/bad.md:{line}" for line in range(1, 6)),
+                         ["README.md:2", "cli/bad.cpp:2", "content/bad.json:2", *(f"docs/guide/bad.md:{line}" for line in range(1, 12)),
                           "explorer/src/bad.ts:2", "include/posenc/bad.h:1", "include/posenc/bad.h:3", "python/posenc/bad.py:1",
                           "python/posenc/bad.py:3", "src/forms/bad.cpp:1"])
 

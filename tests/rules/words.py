@@ -49,6 +49,12 @@ REFUSED = {
     r"\bscores? (of [\w ]+ )?depends? only on (the|their) distance\b": "position enters the score only through the offset",
     r"\(--[a-z-]+ (replaces|does|keeps)\b": "use --force to overwrite it",
     r"\bpractise\b": "practice",
+    r"\bmultiplied with\b": "multiplied by, dotted with",
+    r"\bfeatures of a head\b": "head dimension",
+    r"\bthat (does|do) not fit\b(?! in)": "is invalid",
+    r", as (?!it )\w+ has (it|them)\b": "as in, as … does",
+    r"\bLlama of (Hugging Face|Meta)\b": "Hugging Face's Llama",
+    r"\bin place of (?!the |ids)": "instead of",
 }
 REFUSED_IN_PYTHON = {r"\bThrows\b": "Raises"}
 PATTERNS = [(re.compile(pattern), better) for pattern, better in REFUSED.items()]

@@ -48,7 +48,7 @@ TEST(PositionCheck, Roberta) {
   EXPECT_EQ(check_positions(Ids{2, 3, 4}, Ids{0, 1, 1}, roberta).cause,
             "padding was counted: the ids are those of columns, not of tokens");
   EXPECT_EQ(check_positions(Ids{0, 1, 2}, Ids{0, 1, 1}, roberta).cause,
-            "padding was counted, and the first position is 0 in place of 2");
+            "padding was counted, and the first position is 0 instead of 2");
 }
 
 TEST(PositionCheck, PackedSequences) {

@@ -94,7 +94,7 @@ TEST(T5, SaysWhatIsWrong) {
   };
   EXPECT_EQ(message({.heads = 0}, {32, 0}), "t5: heads must be between 1 and 65536 but is 0");
   EXPECT_EQ(message({.heads = 2, .buckets = 31}, {31, 2}),
-            "t5: buckets must be even where it is bidirectional but is 31");
+            "t5: buckets must be even if it is bidirectional but is 31");
   EXPECT_EQ(message({.heads = 2, .buckets = 31, .bidirectional = false}, {31, 2}), "accepted");
   EXPECT_EQ(message({.heads = 2, .buckets = 2}, {2, 2}), "t5: buckets must be between 4 and 8192 but is 2");
   EXPECT_EQ(message({.heads = 2, .max_distance = 8}, {32, 2}),

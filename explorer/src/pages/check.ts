@@ -5,7 +5,7 @@ import { type Page, guess, section, text } from '../lesson';
 import { conventionWords, verdictWords } from '../scheme_words';
 import { type Tensors, openTensors } from '../tensor_file';
 
-// Queries rotated with each pair side by side: right for GPT-J, the usual mistake with a Llama of Hugging Face.
+// Queries rotated with each pair side by side: right for GPT-J, the usual mistake with Hugging Face's Llama.
 async function example(): Promise<[Uint8Array, Uint8Array]> {
   const rows = 24, columns = 64, pairs = columns / 2;
   const { bytes } = await ask({ call: 'table', scheme: { scheme: 'rope', dims: columns, base: 500000 }, first: 0, count: rows });

@@ -39,7 +39,7 @@ struct Fope {
     visit("dims", &Fope::dims, "rotary dimensions per head; a multiple of 4");
     visit("base", &Fope::base, "base of the frequencies (rope_theta)");
     visit("length", &Fope::length, "trained length: slower waves are left out (max_sequence_length)");
-    visit("spectrum", &Fope::spectrum, "frequencies base^(-2i/spectrum), where that is above dims (fourier_dim)");
+    visit("spectrum", &Fope::spectrum, "frequencies base^(-2i/spectrum), if that is above dims (fourier_dim)");
     visit("layout", &Fope::layout, "which features form a pair, before and after");
   }
   TrainedTable trained_table() const;

@@ -26,7 +26,7 @@ export async function inspect(model: ModelSource): Promise<Model> {
  * Whether `after` is what a scheme or a model makes of `before`, element by element; if not, what was applied instead. Both are
  * vectors, [..., sequence, features], or for a bias scores before the softmax, [..., heads, queries, keys]. The float32
  * angles of Hugging Face and ggml count as correct.
- * @throws PosencError for shapes, types, positions and schemes that do not fit.
+ * @throws PosencError for shapes, types, positions and schemes that are invalid.
  */
 export async function check(before: TensorSource, after: TensorSource, options: CheckOptions): Promise<CheckResult> {
   const verb = 'check', pieces = new Pieces(verb);
@@ -47,7 +47,7 @@ export async function check(before: TensorSource, after: TensorSource, options: 
 
 /**
  * The convention, or the bug, that made `after` from `before`; shapes as in check.
- * @throws PosencError for shapes that differ, numbers that are not finite, and positions that do not fit.
+ * @throws PosencError for shapes that differ, numbers that are not finite, and positions that are invalid.
  */
 export async function diagnose(before: TensorSource, after: TensorSource, options: DiagnoseOptions = {}): Promise<Diagnosis> {
   const verb = 'diagnose', pieces = new Pieces(verb);
