@@ -31,7 +31,7 @@ std::string help_text(const std::vector<Verb>& verbs) {
 [[noreturn]] void refuse_verb(const std::string& word, const std::vector<Verb>& verbs) {
   std::vector<std::string_view> names;
   for (const Verb& verb : verbs) names.push_back(verb.name);
-  const std::string_view kind = word.starts_with('-') ? "option" : "verb";
+  const std::string_view kind = word.starts_with('-') ? "option" : "command";
   refuse(fmt::format("unknown {} '{}' ({})", kind, word, suggestion(word, names)));
 }
 
@@ -61,7 +61,7 @@ int run(std::vector<std::string> arguments) {
   }
   accept_help_as_verb(arguments);
   if (!arguments.empty() && arguments.front() == "bench") {
-    refuse("unknown verb 'bench' (in posenc's source tree, ./run bench measures speed)");
+    refuse("unknown command 'bench' (in posenc's source tree, ./run bench measures speed)");
   }
   accept_other_names(arguments);
   const auto further = std::make_shared<std::vector<SchemeRequest>>(take_further_schemes(arguments));

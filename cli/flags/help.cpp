@@ -70,15 +70,15 @@ std::string overview(const std::vector<Verb>& verbs) {
   for (const Verb& verb : verbs) list.push_back({std::string(verb.name), std::string(verb.summary)});
   return fmt::format(
       "{} {}\nPositional encodings for Transformers: exact, fast, explained.\n\n"
-      "{} posenc VERB ...\n\n"
+      "{} posenc COMMAND ...\n\n"
       "{}\n{}\n"
       "{}\n{}\n"
       "{}",
-      heading("posenc"), POSENC_VERSION, heading("Usage:"), heading("Verbs:"), entries(list), heading("More:"),
-      entries({{"posenc VERB --help", "show what a command does, its options and examples"},
+      heading("posenc"), POSENC_VERSION, heading("Usage:"), heading("Commands:"), entries(list), heading("More:"),
+      entries({{"posenc COMMAND --help", "show what it does, its options and examples"},
                {"posenc table SCHEME --help", "show the fields of a scheme"},
                {"posenc list SCHEME", "a page on a scheme: formula, paper, fields, pitfalls"},
-               {"posenc help --json", "every verb, option and field, as data"},
+               {"posenc help --json", "every command, option and field, as data"},
                {"posenc help --man", "the manual page; --bash, --zsh and --fish: completions"},
                {"posenc ... --color WHEN", "colour: auto, always or never"},
                {"posenc --version", "show the version"}}),

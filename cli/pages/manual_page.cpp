@@ -54,11 +54,11 @@ std::string manual_page(const CommandTable& table) {
   std::string text = fmt::format(
       ".TH POSENC 1 \"\" \"posenc {}\" \"User Commands\"\n"
       ".SH NAME\nposenc \\- positional encodings for Transformers\n"
-      ".SH SYNOPSIS\n.B posenc\n.I VERB\n[\\fIARGUMENTS\\fR]\n"
+      ".SH SYNOPSIS\n.B posenc\n.I COMMAND\n[\\fIARGUMENTS\\fR]\n"
       ".SH DESCRIPTION\n"
       "Computes, explains, checks and diagnoses positional encodings: sinusoidal, learned, rotary (RoPE), ALiBi, T5 "
-      "and others. \\fBposenc VERB \\-\\-help\\fR shows what a verb does, with examples.\n"
-      ".SH VERBS\n",
+      "and others. \\fBposenc COMMAND \\-\\-help\\fR shows what a command does, with examples.\n"
+      ".SH COMMANDS\n",
       POSENC_VERSION);
   for (const VerbRow& verb : table.verbs) text += entry(verb.name, verb.summary);
   for (const VerbRow& verb : table.verbs) {

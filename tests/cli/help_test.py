@@ -188,17 +188,17 @@ class CommandTable(ProgramTest):
 
 class UnknownVerb(ProgramTest):
     def test_suggestion(self):
-        self.refused("tabel", "sinusoidal", says="unknown verb 'tabel' (did you mean 'table'?)")
+        self.refused("tabel", "sinusoidal", says="unknown command 'tabel' (did you mean 'table'?)")
         self.refused("lsit", says="did you mean 'list'?")
 
     def test_bench_is_elsewhere(self):
         for words in (("bench",), ("bench", "table", "--json"), ("bench", "--help"), ("help", "bench")):
-            self.refused(*words, says="unknown verb 'bench' (in posenc's source tree, ./run bench measures speed)")
+            self.refused(*words, says="unknown command 'bench' (in posenc's source tree, ./run bench measures speed)")
 
     def test_nothing_near(self):
-        self.refused("frobnicate", says=f"unknown verb 'frobnicate' (choose from: {', '.join(VERBS)})")
+        self.refused("frobnicate", says=f"unknown command 'frobnicate' (choose from: {', '.join(VERBS)})")
         self.refused("--frobnicate", says="unknown option '--frobnicate'")
-        self.refused("", says="unknown verb ''")
+        self.refused("", says="unknown command ''")
 
     def test_words_that_a_verb_does_not_take(self):
         self.refused("list", "sinusoidal", "rope", says="unexpected argument 'rope'")
