@@ -51,6 +51,14 @@ def fault(root, page, language, words, code, above):
     return "no test runs this block"
 
 
+def indented_commands(text):
+    """The lines of commands that are blocks by indentation alone, whose language nobody knows."""
+    outside = FENCE.sub(lambda match: re.sub(r"[^\n]", "", match.group()), text)
+    for number, line in enumerate(outside.split("\n"), start=1):
+        if re.match(r" {4,}(\$ )?(posenc|\./run)\b", line):
+            yield number
+
+
 def check(root):
     report = Report()
     for page in pages(root):
@@ -63,6 +71,8 @@ def check(root):
             if problem:
                 report.problem(page.relative_to(root), text.count("\n", 0, match.start()) + 1, problem)
             above, end = language, match.end()
+        for number in indented_commands(text):
+            report.problem(page.relative_to(root), number, "no test runs an indented command: put it into a ```sh block")
     return report
 
 

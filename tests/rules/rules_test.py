@@ -205,9 +205,10 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.problems(blocks), [])
         self.write("docs/guide/bad.md", "```sh\nposenc list\nls\n```\n```\n$ ls\n```\n```python\nx\n```\n\n```text\n1\n```\n```cmake\nx\n```\n"
                    "```sh not run\nx\n```\n```sh run by tests/b_test.sh\nx\n```\n```sh run by tests/a_test.sh\nx\n```\n```sh skip\nx\n```\n")
-        self.write("README.md", "```sh\nmake install\n```\n")
+        self.write("README.md", "```sh\nmake install\n```\n\n    posenc list\n    a = b\n")
         self.assertEqual(self.problems(blocks), [
             "README.md:1: no test runs 'make install'",
+            "README.md:5: no test runs an indented command: put it into a ```sh block",
             "docs/guide/bad.md:1: no test runs 'ls'",
             "docs/guide/bad.md:5: no test runs this block",
             "docs/guide/bad.md:12: no test runs this block",
