@@ -21,7 +21,7 @@ from scheme_gallery import PAGE, gallery
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
-INPUTS = {"x.npy": (8, 4096, 512), "wpe.npy": (512, 512), "q.npy": (1, 32, 1024, 128), "k.npy": (1, 8, 1024, 128),
+INPUTS = {"x.npy": (8, 4096, 512), "q.npy": (1, 32, 1024, 128), "k.npy": (1, 8, 1024, 128),
           "v.npy": (1, 8, 1024, 128), "wq.npy": (4096, 8)}
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Those that serve or train, or name what a flag does; and those that exit with 1, since they found something.
@@ -73,6 +73,8 @@ class Guide(ProgramTest):
             os.makedirs(self.path("lab-desk"), exist_ok=True)
             os.rename(self.path(f"lab-{scheme}/text-{scheme}-1"), self.path(f"lab-desk/text-{scheme}-1"))
             shutil.rmtree(self.path(f"lab-{scheme}"))
+        self.succeeds("table", "sinusoidal", "--width", "512", "--positions", "0:512", "-o", "wpe.npy", "--quiet", cwd=self.folder)
+        self.write("mask.npy", npy("i64", (2, 4), [0, 0, 1, 1, 1, 1, 1, 1]))
         # a model that has two kinds of layers, and weights of projections
         os.mkdir(self.path("my-model"))
         self.write("my-model/config.json", MODEL.encode())
