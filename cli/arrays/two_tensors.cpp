@@ -115,9 +115,8 @@ void scheme_rows(const Diagnosis& diagnosis, const Row& row) {
   if (const auto* const rope = std::get_if<Rope>(&best.scheme)) return rope_rows(*rope, diagnosis, row);
   if (const auto* const waves = std::get_if<Sinusoidal>(&best.scheme)) {
     row("scheme", "sinusoidal, added");
-    row("columns",
-        fmt::format("{}{}, spacing {}", choice_name(waves->layout),
-                    best.is_swapped ? " with sine and cosine swapped" : "", choice_name(waves->spacing)));
+    row("columns", fmt::format("{}{}, spacing {}", choice_name(waves->layout),
+                               best.is_swapped ? " with sine and cosine swapped" : "", choice_name(waves->spacing)));
     row("base", fmt::format("{}", waves->base));
     row("scale", fmt::format("{:.6g}", best.magnitude));
     if (best.input_factor != 1) row("tokens", fmt::format("multiplied by {:.6g} first", best.input_factor));

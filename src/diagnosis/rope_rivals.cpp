@@ -72,14 +72,13 @@ class RopeRivals {
     if (rope_.dims < features) {
       port = rope_;
       port.base = std::pow(rope_.base, static_cast<double>(rope_.dims) / static_cast<double>(features));
-      list_.push_back(
-          {.name = "an exponent over the whole head",
-           .from = "an exponent over the rotary dimensions",
-           .to = "one over the whole head",
-           .change = fmt::format("The exponent is divided by the head dimension, {}. Divide it by the {} "
-                                 "rotary dimensions",
-                                 features, rope_.dims),
-           .scheme = port});
+      list_.push_back({.name = "an exponent over the whole head",
+                       .from = "an exponent over the rotary dimensions",
+                       .to = "one over the whole head",
+                       .change = fmt::format("The exponent is divided by the head dimension, {}. Divide it by the {} "
+                                             "rotary dimensions",
+                                             features, rope_.dims),
+                       .scheme = port});
     }
   }
 
@@ -131,13 +130,12 @@ class RopeRivals {
     std::vector<std::size_t> swapped(axes);
     std::iota(swapped.begin(), swapped.end(), 0);
     std::swap(swapped[axes - 2], swapped[axes - 1]);
-    list_.push_back(
-        {.name = "height and width swapped",
-         .from = "height and width",
-         .to = "the two swapped",
-         .change = "The last two axes of the positions (height and width) are swapped. Swap them back",
-         .scheme = rope_,
-         .axes = swapped});
+    list_.push_back({.name = "height and width swapped",
+                     .from = "height and width",
+                     .to = "the two swapped",
+                     .change = "The last two axes of the positions (height and width) are swapped. Swap them back",
+                     .scheme = rope_,
+                     .axes = swapped});
     list_.push_back({.name = "positions of the first axis for all",
                      .from = "positions of several axes",
                      .to = "those of the first axis",

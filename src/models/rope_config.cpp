@@ -281,8 +281,9 @@ std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, c
   const double part = partial.value_or(1.0);
   const auto dims = static_cast<std::int64_t>(static_cast<double>(facts.head) * part);
   if (dims < 1) {
-    raise(fmt::format("head dimension {} times {} gives {} rotary dimensions, which must be an even number of at least 2",
-                      facts.head, part, dims));
+    raise(fmt::format(
+        "head dimension {} times {} gives {} rotary dimensions, which must be an even number of at least 2",
+        facts.head, part, dims));
   }
   return dims;
 }

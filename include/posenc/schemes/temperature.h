@@ -44,8 +44,7 @@ struct QueryTemperature {
     visit("floor", &QueryTemperature::floor,
           "n below it keeps the factor 1 (floor_scale, log_scaling_n_floor); unused by tokens");
     visit("start", &QueryTemperature::start, "n = position + start; Llama 4, Inkling, SSMax: 1, Ministral 3: 0");
-    visit("head_scales", &QueryTemperature::head_scales,
-          "one scale per head instead of scale (SSMax's are trained)");
+    visit("head_scales", &QueryTemperature::head_scales, "one scale per head instead of scale (SSMax's are trained)");
   }
   bool operator==(const QueryTemperature&) const = default;
 };
