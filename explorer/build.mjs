@@ -6,6 +6,7 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } f
 import { createRequire } from 'node:module';
 import { execFileSync } from 'node:child_process';
 import { basename, join, resolve } from 'node:path';
+import { readModels } from './models/read.mjs';
 import { glyphsOf, readFormulas, writeFont, writePages } from './formulas.mjs';
 import { pageFiles, paragraphsOfPage, readGuides, readIndex, readSchemePages } from './guides.mjs';
 
@@ -30,26 +31,37 @@ const { stories, ...index } = readIndex(join(source, '../content'), join(source,
 writeFileSync(documents, `export const guides = ${JSON.stringify(readGuides(join(source, '../docs')))};\nexport const index = ${JSON.stringify(index)};\n`);
 const storyList = join(out, 'stories.js');
 writeFileSync(storyList, `export const stories = ${JSON.stringify(stories)};\n`);
+// What a module answers.
+function askModule(name, request) {
+  const core = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(join(out, name)))).exports;
+  core.__wasm_call_ctors();
+  const asked = new TextEncoder().encode(JSON.stringify(request)), at = core.pe_alloc(asked.length);
+  new Uint8Array(core.memory.buffer, at, asked.length).set(asked);
+  core.pe_call(at, asked.length, core.pe_alloc(0), 0);
+  const bytes = (from, count) => new Uint8Array(core.memory.buffer, from, count).slice();
+  return { json: JSON.parse(new TextDecoder().decode(bytes(core.pe_text(), core.pe_text_size()))), bytes: bytes(core.pe_bytes(), core.pe_bytes_size()) };
+}
 // The questions of the path, with their numbers: the module that asks them in the page asks them here.
-const invented = join(out, 'invented.js'), practice = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(join(out, 'practice.wasm')))).exports;
-practice.__wasm_call_ctors();
-const asked = new TextEncoder().encode('{"call":"questions"}'), at = practice.pe_alloc(asked.length);
-new Uint8Array(practice.memory.buffer, at, asked.length).set(asked);
-practice.pe_call(at, asked.length, 0, 0);
-const allQuestions = JSON.parse(new TextDecoder().decode(new Uint8Array(practice.memory.buffer, practice.pe_text(), practice.pe_text_size())));
+const invented = join(out, 'invented.js');
+const { json: allQuestions } = askModule('practice.wasm', { call: 'questions' });
 const named = [...readFileSync(join(source, 'src/pages/invent_steps.ts'), 'utf8').matchAll(/'([a-z]+(?:-[a-z]+)+)'/g)].map(([, id]) => id);
 writeFileSync(invented, `export const questions = ${JSON.stringify(named.map((id) => {
   const one = allQuestions.find((known) => known.id === id);
   if (!one) throw new Error(`the path asks '${id}', which is no question of content/`);
   return { id, prompt: one.prompt, choices: one.choices, answer: one.answer };
 }))};\n`);
+// The models of the lab: what their heads say, without their weights.
+const modelFiles = readdirSync(join(source, 'models')).filter((name) => name.endsWith('.safetensors')).sort();
+const labModels = join(out, 'lab_models.js');
+writeFileSync(labModels, `export const models = ${JSON.stringify(readModels(join(source, 'models'), modelFiles))};\n`);
 const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning', external: ['./math.woff2'],
-  alias: { 'posenc-documents': documents, 'posenc-stories': storyList, 'posenc-invented': invented, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
+  alias: { 'posenc-documents': documents, 'posenc-stories': storyList, 'posenc-lab-models': labModels, 'posenc-invented': invented, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
 const { metafile } = esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]', metafile: true });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/style.css')], outdir: site });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/worker.ts')], outdir: site, format: 'iife' });
 cpSync(join(source, 'src/icon.svg'), join(site, 'icon.svg'));
-const embedded = ['core.wasm', 'figures.wasm', 'models.wasm', 'posenc.apkg', 'practice.wasm', 'stories.wasm'];  // in the order of their names
+for (const name of modelFiles) cpSync(join(source, 'models', name), join(out, `model-${name}`));
+const embedded = ['core.wasm', 'figures.wasm', 'lab.wasm', ...modelFiles.map((name) => `model-${name}`), 'models.wasm', 'posenc.apkg', 'practice.wasm', 'stories.wasm'];  // in the order of their names
 for (const name of embedded) cpSync(join(out, name), join(site, name));
 
 // --- what arrives first: what main.js needs is named in the page; what each page needs besides, in first.js ------------------
@@ -76,15 +88,40 @@ const beginnings = Object.fromEntries(titles.map(({ id, first }) => {
 }));
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/first.ts')], outdir: site, format: 'iife', define: { beginnings: JSON.stringify(beginnings) } });
 
-// --- a page is a page: each with its title, its description and its text, for a preview and for those who run no scripts ------
 const attribute = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
+
+// --- what stands for a page where its scripts do not run: a figure as SVG, and as the picture of a preview ---------------------
+const bundled = async (entry) => import(`data:text/javascript;base64,${Buffer.from(esbuild.buildSync({ entryPoints: [entry], bundle: true, write: false, format: 'esm', platform: 'node', target: 'node20', logLevel: 'warning' }).outputFiles[0].contents).toString('base64')}`);
+const { cardOf, svgOf } = await bundled(join(source, 'cover.ts'));
+const { covers } = await bundled(join(source, 'src/covers.ts'));
+const { requestOf } = await bundled(join(source, 'src/plot_words.ts'));
+const css = readFileSync(join(source, 'src/style.css'), 'utf8');
+const colours = Object.fromEntries([...css.slice(0, css.indexOf('@media')).matchAll(/--([a-z0-9-]+): (#[0-9a-f]{3,6})/g)].map(([, name, value]) => [name, value]));
+const ruleOf = (pattern) => [...css.matchAll(pattern)].map(([rule]) => rule).join('');
+const rules = ruleOf(/:root \{[^}]*\}/g) + ruleOf(/^@media screen and \(prefers-color-scheme: dark\) \{ :root:not\([^)]*\) \{[^}]*\} \}/gms) + ruleOf(/(?<=^|\} )(\.drawing[^{]*|\.plot|\.plot\.bare|\.grid|\.band|\.rule|rect\.frame|\.stroke|\.bars, \.dots|\.points|\.shade|\.line-[a-z0-9]+) \{[^}]*\}/gm);
+for (const { id } of titles) {
+  if (!covers[id]) continue;
+  const { json, bytes } = askModule('figures.wasm', { call: 'figure', ...requestOf(`plot ${covers[id]}`) }), numbers = new Float64Array(bytes.buffer);
+  const revive = (value) => Array.isArray(value) ? value.map(revive) : value === null || typeof value !== 'object' ? value
+    : 'from' in value && 'count' in value ? numbers.subarray(value.from, value.from + value.count) : Object.fromEntries(Object.entries(value).map(([key, one]) => [key, revive(one)]));
+  const made = revive(json);
+  writeFileSync(join(site, `${id}.svg`), svgOf(made, rules));
+  writeFileSync(join(site, `${id}.png`), cardOf(made, colours));
+}
+const previewOf = (id) => covers[id] ? `<meta property="og:image" content="${id}.png">\n<meta property="og:image:width" content="1200">\n<meta property="og:image:height" content="630">\n<meta name="twitter:card" content="summary_large_image">\n` : '';
+const withPreview = (page, id) => page.replace('<link rel="icon"', () => `${previewOf(id)}<link rel="canonical" href="${id === 'start' ? 'index' : id}.html">\n<link rel="icon"`)
+  .replace('<noscript>', () => covers[id] ? `<noscript><p><img src="${id}.svg" alt="posenc plot ${attribute(covers[id])}" width="900"></p>` : '<noscript>');
+
+// --- a page is a page: each with its title, its description and its text, for a preview and for those who run no scripts ------
 for (const { id, title, goal, isHidden } of titles) {
   if (isHidden || id === 'start') continue;
   const named = `${attribute(title)} · posenc`;
-  writeFileSync(join(site, `${id}.html`), shell.replace('<html lang="en">', `<html lang="en" data-page="${id}">`).replace(/<title>[^<]*<\/title>/, `<title>${named}</title>`)
+  writeFileSync(join(site, `${id}.html`), withPreview(shell, id).replace('<html lang="en">', `<html lang="en" data-page="${id}">`).replace(/<title>[^<]*<\/title>/, `<title>${named}</title>`)
     .replace(/(<meta name="description" content=")[^"]*/, `$1${attribute(goal)}`).replace(/(<meta property="og:title" content=")[^"]*/, `$1${named}`).replace(/(<meta property="og:description" content=")[^"]*/, `$1${attribute(goal)}`)
     .replace(/<h1>[^<]*<\/h1>/, () => `<h1>${attribute(title)}</h1>\n<p class="goal">${attribute(goal)}</p>\n${paragraphsOfPage(sources[id])}`));
 }
+
+writeFileSync(join(site, 'index.html'), withPreview(shell, 'start'));
 
 // What a host shows for an address that it does not have: it runs nothing, as it may lie below any folder.
 writeFileSync(join(site, '404.html'), `<!doctype html>
@@ -133,7 +170,7 @@ page = replaceOnce(page, '</body>', `${modules}<script type="text/plain" id="wor
 writeFileSync(join(out, 'single.html'), page);
 
 // --- for the program -------------------------------------------------------------------------------------------
-const types = { html: 'text/html; charset=utf-8', js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8', svg: 'image/svg+xml', wasm: 'application/wasm', woff2: 'font/woff2', apkg: 'application/octet-stream' };
+const types = { html: 'text/html; charset=utf-8', js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8', svg: 'image/svg+xml', wasm: 'application/wasm', woff2: 'font/woff2', apkg: 'application/octet-stream', png: 'image/png', safetensors: 'application/octet-stream' };
 const names = readdirSync(site).sort();
 const all = [...names.map((name) => join(site, name)), join(out, 'single.html')];
 const digest = createHash('sha256');

@@ -11,9 +11,11 @@
 #include "cli/lab/lab_jobs.h"
 #include "cli/lab/lab_report.h"
 #include "cli/system/failure.h"
+#include "cli/system/output_file.h"
 #include "cli/system/streams.h"
 #include "cli/system/terminal.h"
 #include "cli/verbs/verbs.h"
+#include "lab/packed.h"
 #include "lab/presets.h"
 #include "posenc/backend.h"
 
@@ -133,6 +135,29 @@ int train_one(const LabFlags& flags) {
   return kDone;
 }
 
+// The only model of a run, for the explorer's page "A model".
+int pack_model(const LabFlags& flags) {
+  if (flags.name.empty() || flags.folder.empty()) refuse("lab pack: needs the folder of a run, and -o FILE");
+  const LabFolder folder(flags.name);
+  const LabRun run = folder.read();
+  if (run.jobs.size() != 1) refuse(fmt::format("lab pack: the run has {} models but must have one", run.jobs.size()));
+  const lab::Job& job = run.jobs.front();
+  const lab::Text text = read_corpus(flags.text);
+  if (!lab::task_named(job.task).uses_text) refuse(fmt::format("lab pack: {} is no task of texts", job.task));
+  if (!folder.has_result(job)) refuse(fmt::format("lab pack: {} has not been trained to its end", job.name));
+  lab::PackedModel model;
+  model.network = folder.state(job, text).network;
+  model.alphabet = text.alphabet;
+  model.text = text.name;
+  Json::Array scores;
+  for (const lab::Score& score : folder.result(job).scores) scores.push_back(to_json(score));
+  model.scores = std::move(scores);
+  OutputFile file(output_target(flags.folder, flags.force));
+  file.write(lab::pack(model));
+  file.publish();
+  return kDone;
+}
+
 int list_choices() {
   std::string text = "Presets\n";
   for (const lab::Preset& preset : lab::presets()) text += fmt::format("  {:<18} {}\n", preset.name, preset.summary);
@@ -149,9 +174,10 @@ int run_lab(const LabFlags& flags) {
   if (flags.action == "resume") return resume_run(flags);
   if (flags.action == "report") return report_run(flags);
   if (flags.action == "train") return train_one(flags);
+  if (flags.action == "pack") return pack_model(flags);
   if (flags.action == "list" || flags.action.empty()) return list_choices();
   refuse(fmt::format("lab: unknown action '{}' ({})", flags.action,
-                     suggestion(flags.action, {"run", "resume", "report", "train", "list"})));
+                     suggestion(flags.action, {"run", "resume", "report", "train", "pack", "list"})));
 }
 
 }  // namespace
@@ -160,12 +186,12 @@ Verb lab_verb(Command program) {
   Verb verb;
   verb.name = "lab";
   verb.summary = "train small Transformers and test published claims about positional encodings";
-  verb.usage = "run PRESET | resume DIR | report DIR | train [--scheme S] [--task T] … | list";
+  verb.usage = "run PRESET | resume DIR | report DIR | train [--scheme S] [--task T] … | pack DIR -o FILE | list";
   verb.details =
       "run trains every model of a preset, judges the published claims (reproduced, not reproduced, not testable at this "
       "scale) and writes report.html, summary.json, checkpoints and tables to a folder. Ctrl-C leaves a checkpoint; resume "
-      "continues bit for bit. train trains one model of your own. The text is the file that POSENC_LAB_TEXT or --text "
-      "names (./run installs Moby Dick), or a generated one.";
+      "continues bit for bit. train trains one model of your own; pack writes it in a byte per weight, as the explorer "
+      "runs it. The text is the file that POSENC_LAB_TEXT or --text names (./run installs Moby Dick), or a generated one.";
   verb.examples =
       "posenc lab run smoke\n"
       "posenc lab resume lab-smoke\n"
@@ -173,7 +199,7 @@ Verb lab_verb(Command program) {
       "posenc lab list";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<LabFlags>();
-  verb.command.add_option("ACTION", flags->action).choices({"run", "resume", "report", "train", "list"});
+  verb.command.add_option("ACTION", flags->action).choices({"run", "resume", "report", "train", "pack", "list"});
   verb.command.add_option("NAME", flags->name);
   verb.command.add_option("-o,--output", flags->folder, "folder of the run (default lab-NAME)").type_name("DIR");
   verb.command.add_option("--text", flags->text, "text to learn").type_name("FILE");

@@ -12,6 +12,7 @@ export type Scheme = { scheme: string; [field: string]: unknown };
 const small = 'core.wasm', large = 'figures.wasm';
 const modules: { [module: string]: string[] } = {
   [large]: ['scores', 'dots', 'frequencies', 'schemes', 'prove', 'cost'],
+  'lab.wasm': ['model-run', 'model-write', 'model-tensor'],
   'stories.wasm': ['story', 'cell'],
   'practice.wasm': ['exercise', 'grade', 'questions', 'cards', 'review', 'walkthroughs', 'grade-blank'],
   'models.wasm': ['model', 'diagnose'],
@@ -64,9 +65,10 @@ export type Figure = {
   rows: { panels: Panel[]; height: number }[];
 };
 
-/// A figure of the library: the same numbers as `posenc plot KIND … --json`.
-export async function figure(request: object, turn?: Turn): Promise<Figure & { took: number }> {
-  const { json, bytes, took } = await ask({ call: 'figure', ...request }, undefined, turn);
+/// A figure of the library: the same numbers as `posenc plot KIND … --json`. `table`: the bytes of a trained table, of which
+/// the request has the shape.
+export async function figure(request: object, turn?: Turn, table?: Uint8Array): Promise<Figure & { took: number }> {
+  const { json, bytes, took } = await ask({ call: 'figure', ...request }, table, turn);
   const numbers = doubles(bytes);
   const revive = (value: any): any => {
     if (Array.isArray(value)) return value.map(revive);

@@ -25,3 +25,8 @@ declare module 'posenc-scheme-pages' {
 declare module 'posenc-invented' {
   export const questions: { id: string; prompt: string; choices: { text: string; right?: boolean; because: string }[]; answer: string }[];
 }
+// The models of the lab, from the heads of explorer/models. Losses are in nats a character.
+declare module 'posenc-lab-models' {
+  export type LabModel = { scheme: string; layers: number; heads: number; width: number; vocabulary: number; context: number; parameters: number; bytes: number; scores: { size: number; nll: number }[]; longest: { size: number; tokens: number; nll_by_position: number[] } };
+  export const models: LabModel[];
+}

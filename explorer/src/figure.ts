@@ -10,6 +10,8 @@ import { type NumberParam, held, view } from './state';
 export type FigureConfig = {
   label: string;
   request: () => object;
+  /// the numbers of a trained table, of which the request has the shape
+  table?: () => Uint8Array | undefined;
   /// in place of the library, for numbers that come with the page; undefined: there is nothing to show
   made?: () => Figure | undefined;
   command: () => string;
@@ -52,6 +54,9 @@ export class PeFigure extends HTMLElement {
   private overlay = h('div', { class: 'overlay', 'aria-hidden': 'true' });
   private tableHolder = h('div', { class: 'table-holder', tabindex: 0, role: 'region' });
   private details!: HTMLDetailsElement;
+  private inCode!: HTMLDetailsElement;
+  private codes = h('div');
+  private coded = '';
   private frame = 0;
   private fingers = new Map<number, [number, number]>();
   private pinch?: { apart: number; value: number };
@@ -79,6 +84,7 @@ export class PeFigure extends HTMLElement {
     this.surface.setAttribute('aria-label', [label, cursor && `Arrow keys move ${cursor.param.label}`, zoom && 'Plus and minus zoom'].filter(Boolean).join('. '));
     this.tableHolder.setAttribute('aria-label', `Data table: ${label}`);
     this.details = h('details', { class: 'data', ontoggle: () => this.fillTable() }, h('summary', {}, 'Data table'), this.tableHolder);
+    this.inCode = h('details', { class: 'in-code', ontoggle: () => this.showCode() }, h('summary', {}, 'The same in code'), this.codes);
     const button = (text: string, act: () => void) => h('button', { type: 'button', onclick: act }, text);
     const behind = h('div', { class: 'behind' },
       h('div', { class: 'tools' },
@@ -86,7 +92,7 @@ export class PeFigure extends HTMLElement {
         button('Copy link', () => copyText(view.link()))),
       h('div', { class: 'command', 'aria-label': 'The same on the command line', role: 'group' },
         h('span', {}, 'The same on the command line'), this.code, button('Copy', () => copyText(this.config.command()))),
-      this.details);
+      this.inCode, this.details);
     behind.hidden = true;
     const more = h('button', { type: 'button', class: 'more', 'aria-expanded': 'false', 'aria-label': 'More: files, link, command, data', title: 'Files, link, command, data', onclick: () => {
       behind.hidden = !behind.hidden;
@@ -166,6 +172,17 @@ export class PeFigure extends HTMLElement {
     else this.code.removeAttribute('tabindex');
   }
 
+  // numpy, torch and C++, once somebody asks for them.
+  private async showCode(): Promise<void> {
+    const asked = JSON.stringify(this.config.request());
+    if (!this.inCode.open || asked === this.coded) return;
+    this.coded = asked;
+    const { codeOf } = await import('./figure_code'), list = this.config.made ? [] : codeOf(JSON.parse(asked));
+    this.codes.replaceChildren(...list.flatMap(({ language, text }) => [
+      h('div', { class: 'code-head' }, h('strong', {}, language), h('button', { type: 'button', onclick: () => copyText(text) }, 'Copy')), h('pre', { tabindex: 0 }, h('code', {}, text))]));
+    if (!list.length) this.codes.replaceChildren(h('p', { class: 'note' }, 'These numbers are no figure of the library: the command above makes them.'));
+  }
+
   // Coarse while something moves, exact at rest. What is not on the screen, and what takes longer than a frame, waits.
   private async compute(mine: number): Promise<void> {
     const request = this.config.request(), key = JSON.stringify(request);
@@ -178,17 +195,18 @@ export class PeFigure extends HTMLElement {
     } else {
       const follows = this.isSeen && (!isLate() || leader() === this);
       if (view.isMoving(restTime) && this.made && (this.cost > frameTime || !follows)) {
-        if (follows) this.take(await figure({ ...request, ...(isLate() ? roughSketch : sketch) }, { owner: this }), mine);
+        if (follows) this.take(await figure({ ...request, ...(isLate() ? roughSketch : sketch) }, { owner: this }, this.config.table?.()), mine);
         while (view.isMoving(restTime)) await new Promise((resolve) => setTimeout(resolve, 30));
         if (mine !== this.turn) return;
       }
-      const exact = await figure(request, { owner: this, isPatient: true }), began = performance.now();
+      const exact = await figure(request, { owner: this, isPatient: true }, this.config.table?.()), began = performance.now();
       this.take(exact, mine);
       this.cost = exact.took + performance.now() - began;
     }
     if (mine !== this.turn) return;
     this.asked = key;
     if (this.details.open) this.fillTable();
+    this.showCode();
   }
 
   // An answer that a newer question follows is drawn all the same, unless a newer one is drawn already.
@@ -385,6 +403,10 @@ export class PeFigure extends HTMLElement {
       body.length >= most - 1 ? h('p', { class: 'note' }, `The first ${most} numbers; CSV has all.`) : null as unknown as Node);
   }
 
+  /// For tests: what the library is asked.
+  question(): object {
+    return this.config.request();
+  }
   /// For tests: the numbers that are drawn now.
   numbers(): (number | string)[][] {
     return this.made ? rowsOf(this.made) : [];

@@ -6,6 +6,12 @@ import { type Begun, load, startWorker } from './loading';
 /// Made when the site is built: what each page begins with.
 declare const beginnings: { [page: string]: { module?: string; scripts: string[] } };
 
+// Chosen colours, before anything is drawn in others.
+try {
+  const theme = localStorage.getItem('posenc-theme');
+  if (theme && theme !== 'auto') document.documentElement.dataset.theme = theme;
+} catch { /* nothing is kept here */ }
+
 const fields = new URLSearchParams(location.hash.slice(1));
 const page = fields.get('p') ?? new URLSearchParams(location.search).get('embed') ?? document.documentElement.dataset.page ?? 'start';
 const { module, scripts } = Object.hasOwn(beginnings, page) ? beginnings[page] : { scripts: [] };

@@ -62,12 +62,12 @@ export function guess(ask: Guess): HTMLElement {
   if (before !== null && ask.choices[Number(before)]) choose(Number(before));
   box.open = before === null && !view.isChosen();
   const onKey = (event: KeyboardEvent) => {
-    if (!box.isConnected) return removeEventListener('keydown', onKey);
     const from = event.target as Element;
     if (!box.open || event.ctrlKey || event.metaKey || event.altKey || from.closest('input, select, textarea, .surface, .flash-card')) return;
     if (buttons[Number(event.key) - 1]) choose(Number(event.key) - 1);
   };
-  requestAnimationFrame(() => addEventListener('keydown', onKey));
+  addEventListener('keydown', onKey);
+  view.atEnd(() => removeEventListener('keydown', onKey));
   return box;
 }
 

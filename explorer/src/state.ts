@@ -57,6 +57,7 @@ export class View {
   isLater = false;
   private values = new Map<string, string>();
   private listeners = new Map<() => void, boolean>();
+  private endings: (() => void)[] = [];
   private writing = 0;
   private changedAt = -Infinity;
   /// The address as it was read or written last.
@@ -162,7 +163,12 @@ export class View {
     this.listeners.set(listener, kept);
     return () => this.listeners.delete(listener);
   }
+  /// Done when the page is left.
+  atEnd(act: () => void): void {
+    this.endings.push(act);
+  }
   leavePage(): void {
+    for (const act of this.endings.splice(0)) act();
     for (const [listener, kept] of this.listeners) if (!kept) this.listeners.delete(listener);
   }
 

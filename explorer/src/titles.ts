@@ -2,7 +2,7 @@
 
 export type Title = { id: string; title: string; short: string; goal: string; isHidden?: boolean;
   /// the module that its first figure asks
-  first?: 'core' | 'figures' | 'stories' | 'practice' };
+  first?: 'core' | 'figures' | 'lab' | 'stories' | 'practice' };
 
 export const titles: Title[] = [
   { id: 'start', short: 'Start', title: 'Start', goal: '', first: 'core' },
@@ -14,9 +14,11 @@ export const titles: Title[] = [
   { id: 'frank', short: 'Frank and Alex', title: 'One calculation from start to end', goal: 'Open every cell into its products.', first: 'stories' },
   { id: 'rope', short: 'RoPE', title: 'RoPE: rotate the query and the key', goal: 'Drag both hands; their score depends only on m − n.', first: 'core' },
   { id: 'images', short: 'Images and video', title: 'Images and video: a position with several axes', goal: 'Rows, columns and time: axial, mixed, M-RoPE.', first: 'figures' },
+  { id: 'tables', short: 'Trained tables', title: 'Trained tables beside sinusoids', goal: 'What a model learns if nobody tells it; drop GPT-2 or BERT.', first: 'figures' },
   { id: 'schemes', short: 'All schemes', title: 'All schemes side by side', goal: 'Every property, measured in the page.', first: 'figures' },
   { id: 'decay', short: 'Decay', title: 'Does similarity fall with distance?', goal: 'RoPE, ALiBi and others against distance.', first: 'figures' },
   { id: 'context', short: 'Longer context', title: 'How each method rescales frequencies', goal: 'Linear, NTK, YaRN, Llama 3; read your own config.json.', first: 'figures' },
+  { id: 'model', short: 'A real model', title: 'A real model, and where it breaks', goal: 'Type a text; watch loss and attention past the trained length.', first: 'lab' },
   { id: 'exact', short: 'Exactness', title: 'What float32 and bf16 do to the angle', goal: 'Errors from position 1 to 100 million.', first: 'figures' },
   { id: 'check', short: 'Check mine', title: 'Identify a convention from two tensors', goal: 'Drop .npy files from before and after.' },
   { id: 'lab', short: 'Lab', title: 'The lab: who extrapolates?', goal: 'Published claims, tested by training small models.' },

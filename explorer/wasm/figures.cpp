@@ -130,7 +130,19 @@ Json panel_json(const figures::Panel& panel, NumberStore& store) {
 }  // namespace
 
 Answer figure(const Question& question) {
-  const figures::Figure made = figures::make(text(question.fields, "kind"), request_from(question.fields));
+  figures::Request request = request_from(question.fields);
+  // A trained table of the first scheme is beside the question: {"rows", "columns", "dtype"}.
+  if (const Json* table = question.fields.find("table")) {
+    const DataType type = data_type_from(text(*table, "dtype", "f32"));
+    const std::int64_t rows = integer(*table, "rows", 0), columns = integer(*table, "columns", 0);
+    const auto count = std::ssize(question.bytes) / size_of(type);
+    if (rows < 1 || columns < 1 || rows > count / columns || rows * columns != count) {
+      raise("the table's bytes do not fit its rows and columns");
+    }
+    if (request.schemes.empty()) raise("a table needs a scheme");
+    request.schemes.front().weights = {question.bytes.data(), type, {rows, columns}};
+  }
+  const figures::Figure made = figures::make(text(question.fields, "kind"), request);
   Answer answer;
   NumberStore store(answer.bytes);
   Json::Array rows;

@@ -245,6 +245,10 @@ test('each page has an address, a title and a text of its own', async () => {
     assert.equal(await bare.locator('meta[property="og:title"]').getAttribute('content'), await bare.title());
     assert.ok((await bare.locator('meta[name=description]').getAttribute('content')).length > 20);
     assert.ok((await bare.locator('main').innerText()).length > 100, id);
+    // a figure where no script runs, and the picture of a preview
+    assert.ok(await bare.locator('main img').evaluate((image) => image.naturalWidth === 900 && image.naturalHeight > 100), id);
+    const picture = await (await fetch(`${places.folder}${await bare.locator('meta[property="og:image"]').getAttribute('content')}`)).arrayBuffer(), view = new DataView(picture);
+    assert.deepEqual([view.getUint32(0), view.getUint32(16), view.getUint32(20)], [0x89504e47, 1200, 630], id);
     await bare.close();
     const alive = await open(context, `${places.folder}${id}.html`);
     await shownPage(alive, id);
@@ -252,6 +256,18 @@ test('each page has an address, a title and a text of its own', async () => {
   }
   await still.close();
   assert.deepEqual(complaints.splice(0), []);
+});
+
+test('the picture that stands for a page is its first figure, as it opens', async () => {
+  const text = readFileSync(new URL('../../explorer/src/covers.ts', import.meta.url), 'utf8').split('// pages whose first figure')[0];
+  const covers = [...text.matchAll(/^  (\w+): '([^']*)'/gm)];
+  assert.ok(covers.length >= 9);
+  for (const [, id, words] of covers) {
+    await go(page, `#v=1&p=${id}`);
+    await whole(page, id);
+    const commands = await page.locator('pe-figure .command code').allTextContents();
+    assert.ok(commands.includes(`posenc plot ${words}`), `${id}: ${commands.join('; ')}`);
+  }
 });
 
 test('opened from a folder by a browser that runs no scripts there, the page says why', async () => {
@@ -360,7 +376,7 @@ test('guides are pages, and the search finds them', async () => {
 
 test('nothing moves while a page appears', async () => {
   const shifts = [];
-  for (const [viewport, ids] of [[{ width: 390, height: 844 }, ['start', 'order', 'waves', 'distance', 'rope', 'images', 'schemes', 'decay', 'exact', 'reference']], [{ width: 1280, height: 900 }, ['start', 'waves', 'schemes']]]) {
+  for (const [viewport, ids] of [[{ width: 390, height: 844 }, ['start', 'order', 'waves', 'distance', 'rope', 'images', 'tables', 'schemes', 'decay', 'model', 'exact', 'reference']], [{ width: 1280, height: 900 }, ['start', 'waves', 'schemes']]]) {
     const context = await contextOf({ viewport }, 'on');
     await context.addInitScript(() => {
       window.shifted = 0;

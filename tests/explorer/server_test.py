@@ -265,6 +265,22 @@ class Program(unittest.TestCase):
             self.assertEqual(self.run_posenc("--single-file", str(page)).returncode, 2)
             self.assertEqual(self.run_posenc("--single-file", "x", "--export", "y").returncode, 2)
 
+    def test_an_exported_site_knows_its_address(self):
+        with tempfile.TemporaryDirectory() as folder:
+            site = Path(folder) / "site"
+            self.assertEqual(self.run_posenc("--export", str(site), "--address", "https://example.org/posenc").returncode, 0)
+            for name, picture in (("index.html", "start.png"), ("waves.html", "waves.png")):
+                text = (site / name).read_text()
+                self.assertIn(f'<meta property="og:image" content="https://example.org/posenc/{picture}">', text)
+                self.assertIn(f'<link rel="canonical" href="https://example.org/posenc/{name}">', text)
+                self.assertTrue((site / picture).read_bytes().startswith(b"\x89PNG"))
+            for wrong in ("example.org", "javascript:alert(1)", 'https://example.org/"><script>', "https://example.org/?a=1"):
+                done = self.run_posenc("--export", str(Path(folder) / "no"), "--address", wrong)
+                self.assertEqual(done.returncode, 2, wrong)
+                self.assertEqual(done.stderr.count("\n"), 1)
+                self.assertFalse((Path(folder) / "no").exists())
+            self.assertEqual(self.run_posenc("--address", "https://example.org").returncode, 2)
+
     def test_an_installed_program_carries_the_site(self):
         build = os.path.dirname(os.environ["WASM"])
         with tempfile.TemporaryDirectory() as folder:

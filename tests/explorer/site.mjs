@@ -36,7 +36,7 @@ export async function setUp(launch = {}) {
   places.program = await new Promise((resolve) => server.stdout.once('data', (text) => resolve(String(text).trim())));
   execFileSync(POSENC, ['explore', '--quiet', '--export', join(folder, 'site')]);
   execFileSync(POSENC, ['explore', '--quiet', '--single-file', join(folder, 'one.html')]);
-  const types = { html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', wasm: 'application/wasm', woff2: 'font/woff2' };
+  const types = { html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', png: 'image/png', wasm: 'application/wasm', woff2: 'font/woff2' };
   files = http.createServer((request, response) => {
     const path = request.url.split('?')[0].replace('/below/', '/');
     try {

@@ -46,6 +46,7 @@ MAY_INCLUDE = {
     "lab/": ("lab/", PUBLIC),
     "cli/": ("cli/", "lab/", PUBLIC),
     "explorer/": ("explorer/", PUBLIC),
+    "explorer/wasm/": ("explorer/", "lab/", PUBLIC),  # a model of the lab runs in the page
     "benchmarks/": ("benchmarks/", "lab/", "cli/flags/", "cli/system/", PUBLIC),  # on top: no room includes it
     "examples/": ("examples/", PUBLIC),
     "cmake/": ("src/c_api/option_kinds.h",),  # tools of the build; c_options.cpp writes a part of posenc_c.h

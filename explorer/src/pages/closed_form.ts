@@ -9,6 +9,9 @@ const length = 64, rows = 12;
 // The distance of two doubles in units of the last place of the second.
 const ulps = (value: number, exact: number): number => Math.abs(value - exact) / 2 ** (Math.floor(Math.log2(Math.max(Math.abs(exact), 2 ** -1022))) - 52);
 
+// Digits below digits: zeros at the end stay.
+const aligned = (value: number): string => value.toPrecision(8).replace('-', '−');
+
 export function closedForm(scheme: () => Named): HTMLElement {
   const body = h('tbody'), code = h('code'), note = h('p', { class: 'note' });
   let asked = 0, last = '';
@@ -23,7 +26,7 @@ export function closedForm(scheme: () => Named): HTMLElement {
     const line = (at: number) => [...numbers.subarray(4 * at, 4 * at + 4)];
     body.replaceChildren(...Array.from({ length: Math.min(rows, numbers.length / 4) }, (_, at) => {
       const [distance, least, most, closed] = line(at), off = Math.max(ulps(least, closed), ulps(most, closed));
-      return h('tr', {}, h('th', { scope: 'row' }, shown(distance)), h('td', {}, shown(least, 8)), h('td', {}, shown(most, 8)), h('td', {}, Number.isNaN(closed) ? '–' : shown(closed, 8)), h('td', {}, Number.isNaN(closed) ? '–' : shown(Number(off.toPrecision(3)))));
+      return h('tr', {}, h('th', { scope: 'row' }, shown(distance)), h('td', {}, aligned(least)), h('td', {}, aligned(most)), h('td', {}, Number.isNaN(closed) ? '–' : aligned(closed)), h('td', {}, Number.isNaN(closed) ? '–' : shown(Number(off.toPrecision(3)))));
     }));
     note.textContent = `Over all pairs among positions 0 to ${length - 1}, for distances 0 to ${rows - 1}. An ulp is the gap between two adjacent doubles.`;
     code.replaceChildren(...inWords(`posenc prove ${words} --length ${length}`));

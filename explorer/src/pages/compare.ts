@@ -184,11 +184,8 @@ export const page: Page = {
     });
     // maps are painted: again for other colours, and for paper, which is light
     const changes = ['posenc-theme', 'beforeprint', 'afterprint'];
-    const redraw = () => {
-      if (root.isConnected) draw();
-      else for (const change of changes) removeEventListener(change, redraw);
-    };
-    for (const change of changes) addEventListener(change, redraw);
+    for (const change of changes) addEventListener(change, draw);
+    view.atEnd(() => { for (const change of changes) removeEventListener(change, draw); });
     const fill = async () => {
       const { json } = await ask({ call: 'schemes' });
       for (const scheme of json.schemes) {

@@ -15,7 +15,7 @@ const flags: { param: FlagParam; make: () => Named }[] = [
   { param: { key: 'sin', label: 'Sinusoidal', kind: 'flag', start: false }, make: () => sized('sinusoidal', view.get(shared.width), view.get(shared.base)) },
   { param: { key: 'alibi', label: 'ALiBi', kind: 'flag', start: true }, make: () => ({ json: { scheme: 'alibi', heads: view.get(heads) }, words: `alibi --heads ${view.get(heads)}` }) },
 ];
-const bound: FlagParam = { key: 'bound', label: 'Upper bound of RoPE', kind: 'flag', start: false };
+const bound: FlagParam = { key: 'bound', label: 'Bound of RoPE', kind: 'flag', start: false };
 const isBounded = () => view.get(bound) && view.get(flags[0].param);
 const bias: ChoiceParam = { key: 'bias', label: 'Bias', kind: 'choice', start: 'alibi', options: [['alibi', 'ALiBi'], ['sandwich', 'Sandwich'], ['kerple', 'KERPLE'], ['t5', 'T5 (bucket numbers)']] };
 const biasScheme = (): Named => {

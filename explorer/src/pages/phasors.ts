@@ -62,7 +62,7 @@ export const page: Page = {
       explore([controlWhile(query, isRope), controlWhile(shared.m, () => !isRope()), controlWhile(key, isRope), shift, waveSchemeParam, width, shared.base],
       section('The hands',
         eitherOf(() => text('The query at position m has rotated by m · ω_i, the key at position n by n · ω_i. Both start pointing right, so the score of a pair is the cosine of the angle between its hands. Move m and n by the same amount: the hands rotate, the angles stay.'),
-          () => text('On each clock the second hand, dashed, is where the pair is k positions later. Change m: all hands rotate, but the angle between the two hands of a pair stays k · ω_i.')),
+          () => text('On each clock the dashed hand is where the pair is k positions later. Change m: all hands rotate, but the angle between the two hands of a pair stays k · ω_i.')),
         figureOf({
           label: 'Pairs as clock hands',
           cursor: { param: shared.m, axis: 'x', range: () => [0, shared.m.most], isUnseen: true },

@@ -9,7 +9,7 @@ import { storyCode } from './story_code';
 
 const chosen: TextParam = { key: 'story', label: 'Example', kind: 'text', start: '', longest: 60 };
 /// The order of learning: what is seen first, then what it leads to.
-const order = ['dog-bites-man', 'permutation-proof', 'cat-sat', 'shift', 'look-back', 'dot-product', 'frank-and-alex', 'learned-or-sinusoidal', 'why-inside-attention', 'rope', 'alibi', 't5-buckets', 'nope', 'kv-cache', 'context-extension', 'who-extrapolates'];
+const order = ['dog-bites-man', 'permutation-proof', 'cat-sat', 'shift', 'look-back', 'dot-product', 'frank-and-alex', 'learned-or-sinusoidal', 'why-inside-attention', 'rope', 'decay', 'alibi', 't5-buckets', 'patches', 'video', 'nope', 'nope-layers', 'kv-cache', 'float32-angles', 'context-extension', 'who-extrapolates'];
 const stories = [...unordered].sort((a, b) => (order.indexOf(a.name) + 99) % 99 - (order.indexOf(b.name) + 99) % 99);
 export const linkToStory = (name: string): string => `${linkTo('stories')}&story=${name}`;
 
