@@ -59,6 +59,8 @@ function ticksOf(axis: Axis, room: number, vertical: boolean): { at: number; tex
   return ticks.filter((_, index) => index % keep === 0);
 }
 
+const labelWidth = (axis: Axis): number => Math.max(1, ...[60, 120, 200, 400].flatMap((room) => ticksOf(axis, room, true)).map((tick) => tick.text.length)) * (textWidth + 0.7);
+
 // As toFixed(1), several times as fast: a path has thousands of them.
 const tenth = (value: number): number => Math.round(value * 10) / 10;
 
@@ -340,8 +342,9 @@ export function drawFigure(figure: Figure, width: number, name: string, before?:
     const head = Math.max(...heads);
     for (const panel of row.panels) {
       const outer = { left: x, width: (free * panel.width) / shares };
-      const longest = panel.y.shown ? [60, 120, 200, 400].flatMap((room) => ticksOf(panel.y, room, true)).map((tick) => tick.text.length) : [];
-      const labels = panel.y.shown ? Math.max(...longest, 1) * (textWidth + 0.7) : 0;
+      // panels that are one below the other and share an axis are aligned
+      const column = row.panels.indexOf(panel), sharing = rows.map((other) => other.panels[column]).filter((other) => other && row.panels.length === 1 && other.x.least === panel.x.least && other.x.most === panel.x.most);
+      const labels = panel.y.shown ? Math.max(...[panel, ...sharing].map((one) => (one.y.shown ? labelWidth(one.y) : 0))) : 0;
       const left = x + (panel.y.shown ? labels + (panel.y.label ? 29 : 10) : 2);
       // the binary counter has no label, and no scale
       const hasScale = panel.heat !== null && panel.heat.label !== '';

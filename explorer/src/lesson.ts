@@ -23,10 +23,12 @@ export function math(mathml: string, label = ''): HTMLElement {
   if (label) holder.append(h('span', { class: 'math-label' }, label));
   holder.insertAdjacentHTML('beforeend', mathml);
   // Wider than a phone: it scrolls, and keys must reach what scrolls.
-  new ResizeObserver(() => {
+  const sized = new ResizeObserver(() => {
     if (holder.scrollWidth > holder.clientWidth + 1) holder.tabIndex = 0;
     else holder.removeAttribute('tabindex');
-  }).observe(holder);
+  });
+  sized.observe(holder);
+  view.atEnd(() => sized.disconnect());  // while it observes it holds the whole page
   return holder;
 }
 export const maths = (...formulas: HTMLElement[]): HTMLElement => h('div', { class: formulas.every((one) => one.querySelector('.math-label')) ? 'maths labelled' : 'maths' }, ...formulas);

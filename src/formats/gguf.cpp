@@ -45,7 +45,7 @@ Counts take_front(ByteReader& reader, GgufHead& head) {
   const auto magic = reader.take(std::min<std::uint64_t>(4, reader.remaining()), "the magic");
   if (std::memcmp(magic.data(), "GGUF", magic.size()) != 0) raise_at(0, "not a .gguf file (it begins otherwise)");
   if (magic.size() < 4) raise_at(0, fmt::format("the file ends after {} bytes, too short for .gguf", magic.size()));
-  head.version = reader.u32("show the version");
+  head.version = reader.u32("its version");
   if (head.version != 0 && (head.version & 0xFFFFU) == 0) {
     raise_at(4, "the file is big-endian (only little-endian ones are read)");
   }

@@ -92,8 +92,8 @@ std::string_view take_header(ByteReader& reader, std::int64_t file_size) {
   }
   if (magic.size() < kMagic.size())
     raise_at(0, fmt::format("the file ends after {} bytes, too short for .npy", file_size));
-  const int major = reader.u8("show the version");
-  const int minor = reader.u8("show the version");
+  const int major = reader.u8("its version");
+  const int minor = reader.u8("its version");
   if (major < 1 || major > 3 || minor != 0) {
     raise_at(6, fmt::format("version {}.{} is unknown (1.0, 2.0 and 3.0 are read)", major, minor));
   }

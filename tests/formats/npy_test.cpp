@@ -241,6 +241,7 @@ TEST(ReadNpy, RefusesHeaderLengthsThatCannotBe) {
   const auto file = [](const char* version_and_length, std::size_t size, const std::string& rest) {
     return "\x93NUMPY" + std::string(version_and_length, size) + rest;
   };
+  EXPECT_EQ(error_of(file("", 0, "")), "byte 6: the file ends within its version (1 bytes are needed, 0 remain)");
   EXPECT_EQ(error_of(file("\x01\0", 2, "")),
             "byte 8: the file ends within the header length (2 bytes are needed, 0 remain)");
   EXPECT_EQ(error_of(file("\x01\0\xC8\0", 4, "{}")),

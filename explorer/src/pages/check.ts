@@ -148,7 +148,8 @@ export const page: Page = {
         const json = await diagnosed(given[0].bytes, given[1].bytes);
         if (mine === asked) result.replaceChildren(...shownResult(json, given.every((one) => one.name.endsWith('.npy')) ? `posenc diagnose --before ${given[0].name} --after ${given[1].name}` : undefined));
       } catch (error) {
-        const message = await blamed((error as Error).message, given);
+        // what a program may allow, a page does not ask
+        const message = (await blamed((error as Error).message, given)).replace(' (allow trailing bytes to read it anyway)', '');
         if (mine === asked) result.replaceChildren(h('p', { class: 'note refused' }, message));
       }
     };

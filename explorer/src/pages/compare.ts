@@ -96,7 +96,7 @@ function findingCell(one: any): HTMLElement {
   return h('span', { class: `mark ${one.outcome}`, title: words, tabindex: 0, role: 'img', 'aria-label': words }, mark);
 }
 
-type Column = { key: string; title: string; about: string; cell: (row: Row) => HTMLElement; rank?: (row: Row) => number };
+type Column = { key: string; title: string; about: string; isNarrow?: boolean; cell: (row: Row) => HTMLElement; rank?: (row: Row) => number };
 const fixed: Column[] = [
   { key: 'map', title: 'Map', about: `similarity of ${positions} positions, or the bias of head 0`, cell: mapCell },
   { key: 'decay', title: 'Decay', about: `similarity or bias (or the row of a trained table) against distances 0 to ${distances - 1}`, cell: decayCell },
@@ -104,12 +104,12 @@ const fixed: Column[] = [
 ];
 const costWords = ({ operations, numbers, parameters }: Cost) => `${shown(operations)} sums and products for one token, ${shown(numbers)} numbers read beside q, k and v, ${shown(parameters)} trained numbers`;
 const cost: Column = {
-  key: 'cost', title: 'Cost per token', about: `sums and products that it adds for one token at head dimension 64 that attends to ${keys} keys: counted, not timed`,
+  key: 'cost', title: 'Cost per token', isNarrow: true, about: `sums and products that it adds for one token at head dimension 64 that attends to ${keys} keys: counted, not timed`,
   cell: (row) => (row.cost ? h('span', { title: costWords(row.cost), tabindex: 0, role: 'img', 'aria-label': costWords(row.cost) }, shown(row.cost.operations)) : nothing()),
   rank: (row) => -(row.cost?.operations ?? Infinity),
 };
 const lab: Column = {
-  key: 'lab', title: 'Extrapolation', about: 'perplexity at 8 times the trained length over that at the trained length, in the lab',
+  key: 'lab', title: 'Extrapolation', isNarrow: true, about: 'perplexity at 8 times the trained length over that at the trained length, in the lab',
   cell: (row) => { const found = extrapolation(row.name); return found ? h('span', { title: found.words, tabindex: 0, role: 'img', 'aria-label': found.words }, found.text) : nothing(); },
   rank: (row) => -(extrapolation(row.name)?.value ?? Infinity),
 };
@@ -136,7 +136,7 @@ export const page: Page = {
     const off = (): Set<string> => new Set(view.get(hiddenColumns).split(',').filter(Boolean));
     // Which columns there are is known with the first scheme.
     const setColumns = (findings: any[]) => {
-      columns = [...fixed, ...findings.map((one, index): Column => ({ key: one.property, title: one.heading, about: one.statement, cell: (row) => findingCell(row.findings[index]), rank: (row) => rankOf(row.findings[index].outcome) })), cost, lab];
+      columns = [...fixed, ...findings.map((one, index): Column => ({ key: one.property, title: one.heading, about: one.statement, isNarrow: true, cell: (row) => findingCell(row.findings[index]), rank: (row) => rankOf(row.findings[index].outcome) })), cost, lab];
       sort = { key: 'sort', label: 'Order', kind: 'choice', start: 'list', options: [['list', 'as listed'], ['family', 'by family'], ['met', 'by properties that hold'],
         ...columns.filter((one) => one.rank).map((one): [string, string] => [one.key, `by: ${one.title}`])] };
       order.replaceChildren(controls(sort, distance));
@@ -162,7 +162,7 @@ export const page: Page = {
       else if (by === 'met') ordered.sort((a, b) => met(b) - met(a));
       else if (column?.rank) ordered.sort((a, b) => column.rank!(b) - column.rank!(a));
       const kept = columns.filter((one) => !hidden.has(one.key));
-      head.replaceChildren(h('th', { scope: 'col' }, 'Scheme'), ...kept.map((one) => h('th', { scope: 'col', title: one.about }, one.title)));
+      head.replaceChildren(h('th', { scope: 'col' }, 'Scheme'), ...kept.map((one) => h('th', { scope: 'col', title: one.about, class: one.isNarrow ? 'narrow' : undefined }, one.isNarrow ? h('span', {}, one.title) : one.title)));
       body.replaceChildren(...ordered.map((row) => h('tr', {}, h('th', { scope: 'row' }, h('a', { href: `${linkTo('reference')}&q=${row.name}` }, row.name), h('small', {}, row.family)), ...kept.map((one) => h('td', {}, one.cell(row))))));
       rove(body, '[tabindex]');
       for (const box of picker.querySelectorAll('input')) box.checked = !hidden.has(box.id.replace('column-', ''));

@@ -66,9 +66,9 @@ export function lossFigure(scheme: string, length: number, others: string[], run
   });
   const end = Math.max(length - 1, context * 1.25), all = [...own.y, ...measured.flatMap((one) => [...one.y])].filter(Number.isFinite);
   const panel = panelOf('', axis('position', 0, end), axis('loss, nats a character', 0, Math.max(4, ...all) * 1.04), {
-    series: [...measured, ...(run ? [{ name: `${titles[scheme]}, this text`, ...own, style: styleOf(scheme), drawing: 'line-and-dots' as const }] : [])],
-    bands: [{ from: context, to: end, text: 'longer than it was trained' }],
-    rules: [{ vertical: true, at: context, text: `trained: ${context}` }],
+    series: [...measured, ...(run ? [{ name: `${titles[scheme]}, this text`, ...own, style: styleOf(scheme), drawing: 'dots' as const }] : [])],
+    bands: [{ from: context, to: end, text: `beyond ${context}, where training ended` }],
+    rules: [{ vertical: true, at: context, text: '' }],
   });
   return figureWith('model-loss', 'Loss at each position', panel, `This text: the mean of the last ${smoothed} characters. Measured: means over ${modelOf(scheme).longest.tokens.toLocaleString('en')} characters of the book that were not trained on. Guessing among all characters alike would be ${Math.log(modelOf(scheme).vocabulary - 1).toFixed(2)}.`, 430);
 }
@@ -76,10 +76,10 @@ export function lossFigure(scheme: string, length: number, others: string[], run
 /// Where one head looks.
 export function mapFigure(run: Run, layer: number, head: number): Figure {
   const { context } = modelOf(run.scheme), count = Math.round(Math.sqrt(run.map.length));
-  const centres = Float64Array.from({ length: count }, (_, i) => (i + 0.5) * run.each - 0.5), most = Math.max(...run.map.filter((value) => value < 1), 1e-9);
+  const centres = Float64Array.from({ length: count }, (_, i) => (i + 0.5) * run.each - 0.5), most = Math.min(0.5, Math.max(...run.map.filter((value) => value < 1), 1e-9));
   const rules = run.length > context ? [{ vertical: true, at: context - 0.5, text: '' }, { vertical: false, at: context - 0.5, text: '' }] : [];
   const panel = panelOf('', axis('key: looked at', -0.5, run.length - 0.5), axis('query: looks', -0.5, run.length - 0.5, { reversed: true }), {
     heat: { columns: centres, rows: centres, values: run.map, least: 0, most, label: 'attention' }, rules, equal: true,
   });
-  return figureWith('model-attention', `Attention of layer ${layer + 1}, head ${head + 1}`, panel, `Row: the character that looks. Column: the one that it looks at.${run.length > context ? ` Lines: position ${context}, where training ended.` : ''}${run.each > 1 ? ` Each cell is the mean of ${run.each} × ${run.each} weights.` : ''}`, 560);
+  return figureWith('model-attention', `Attention of layer ${layer + 1}, head ${head + 1}`, panel, `Row: the character that looks. Column: the one that it looks at. More than half of its attention is as dark as half.${run.length > context ? ` Lines: position ${context}, where training ended.` : ''}${run.each > 1 ? ` Each cell is the mean of ${run.each} × ${run.each} weights.` : ''}`, 560);
 }

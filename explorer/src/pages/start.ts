@@ -47,10 +47,12 @@ export const page: Page = {
     root.append(model);
     if (view.get(mine)) openBox().then(() => model.scrollIntoView());
     // loaded when it comes near
-    new IntersectionObserver((seen, observer) => {
+    const near = new IntersectionObserver((seen, observer) => {
       if (!seen.some((one) => one.isIntersecting)) return;
       observer.disconnect();
       openBox();
-    }, { rootMargin: '300px' }).observe(model);
+    }, { rootMargin: '300px' });
+    near.observe(model);
+    view.atEnd(() => near.disconnect());
   },
 };

@@ -92,7 +92,7 @@ export const page: Page = {
       text('The oldest alternative to a formula is a table with a row for each position, trained like everything else. Nobody tells it that position 6 lies between 5 and 7. This one was learned by a small model of the lab from Moby Dick.'),
       explore([which, shownRows], place, about),
       guess(question),
-      section('What to see', text('Each cell of a similarity map compares two positions: 1 on the diagonal, where a position meets itself. In sinusoids every diagonal has one value, so that only the distance counts. In a trained table neighbours have become similar by themselves, as far as it was trained; the first rows often stand out, since every text has them. After the trained length there is only noise, which is why such a model cannot read on.')),
+      section('What to see', text('Each cell of a similarity map compares two positions: 1 on the diagonal, where a position meets itself. In sinusoids every diagonal has one value, so that only the distance counts. In a trained table neighbours have become similar by themselves, as far as it was trained; the first row differs most, since every text begins with it. After the trained length (show more positions) there is only noise, which is why such a model cannot read on.')),
       section('A table of yours', text('Drop the `.safetensors` of a model with trained positions, such as GPT-2 (`wpe.weight`) or BERT (`position_embeddings.weight`). Only the table is read from the file, in this page, and sent nowhere. Nothing is downloaded.'), box,
         h('p', {}, 'Its model reads a text on the page ', h('a', { href: `${linkTo('model')}&ms=learned` }, 'A real model'), '.')));
     name.dataset.waiting = 'yes';
