@@ -82,18 +82,18 @@ const scriptOf = (id) => Object.keys(outputs).find((name) => resolve(outputs[nam
 const preloads = [...ofMain].map((name) => `<link rel="modulepreload" href="${name}">\n`).join('');
 const shell = readFileSync(join(source, 'src/index.html'), 'utf8').replace('<link rel="modulepreload" href="main.js">\n', (main) => main + preloads);
 writeFileSync(join(site, 'index.html'), shell);
+const bundled = async (entry) => import(`data:text/javascript;base64,${Buffer.from(esbuild.buildSync({ entryPoints: [entry], bundle: true, write: false, format: 'esm', platform: 'node', target: 'node20', logLevel: 'warning' }).outputFiles[0].contents).toString('base64')}`);
+const { covers, ownCovers } = await bundled(join(source, 'src/covers.ts'));
 const beginnings = Object.fromEntries(titles.map(({ id, first }) => {
   const script = scriptOf(id);
-  return [id, { module: first && `${first}.wasm`, scripts: [script, ...neededBy(script)].filter((name) => !ofMain.has(name)) }];
+  return [id, { cover: ownCovers.includes(id) ? `${id}.svg` : undefined, module: first && `${first}.wasm`, scripts: [script, ...neededBy(script)].filter((name) => !ofMain.has(name)) }];
 }));
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/first.ts')], outdir: site, format: 'iife', define: { beginnings: JSON.stringify(beginnings) } });
 
 const attribute = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
 
 // --- what stands for a page where its scripts do not run: a figure as SVG, and as the picture of a preview ---------------------
-const bundled = async (entry) => import(`data:text/javascript;base64,${Buffer.from(esbuild.buildSync({ entryPoints: [entry], bundle: true, write: false, format: 'esm', platform: 'node', target: 'node20', logLevel: 'warning' }).outputFiles[0].contents).toString('base64')}`);
 const { cardOf, svgOf } = await bundled(join(source, 'cover.ts'));
-const { covers } = await bundled(join(source, 'src/covers.ts'));
 const { requestOf } = await bundled(join(source, 'src/plot_words.ts'));
 const css = readFileSync(join(source, 'src/style.css'), 'utf8');
 const colours = Object.fromEntries([...css.slice(0, css.indexOf('@media')).matchAll(/--([a-z0-9-]+): (#[0-9a-f]{3,6})/g)].map(([, name, value]) => [name, value]));

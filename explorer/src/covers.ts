@@ -17,3 +17,6 @@ export const covers: { [page: string]: string } = {
   schemes: 'decay sinusoidal --width 64 rope --dims 64 alibi --heads 8 --zoom 0:64', model: 'decay rope --dims 16 alibi --heads 4 --zoom 0:512', lab: 'bias alibi --heads 8 --lines --zoom 0:64',
   check: 'phasors rope --dims 8 --at 5 --key 2', stories: 'similarity sinusoidal --width 64 --zoom 0:32', practice: 'fingerprint sinusoidal --width 16 --at 37', reference: 'heatmap rope --dims 64 --zoom 0:64', guides: 'waves sinusoidal --width 16 --zoom 0:64',
 };
+
+/// The pages whose first figure this is, word for word; it is shown until that figure is computed.
+export const ownCovers = ['start', 'invent', 'waves', 'phasors', 'distance', 'images', 'tables', 'decay', 'context', 'exact'];

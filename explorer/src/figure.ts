@@ -1,6 +1,7 @@
 // <pe-figure>: a figure with its cursor, keyboard, data table, exports and the command that prints the same numbers.
 
 import { type Figure, Superseded, figure } from './core';
+import { covers } from './covers';
 import { announce, copyText, h, shown, svg, words } from './dom';
 import { type Drawn, type Placed, drawFigure, fromX, fromY, hatchNegative, isDark, paintHeat, paintScale, toX, toY } from './draw';
 import { rowsOf, savers } from './figure_files';
@@ -98,6 +99,8 @@ export class PeFigure extends HTMLElement {
       behind.hidden = !behind.hidden;
       more.setAttribute('aria-expanded', String(!behind.hidden));
     } }, '⋯');
+    // until it is computed: the same figure, drawn when the site was built
+    if (this.config.command() === `posenc plot ${covers[view.page]}` && !document.getElementById('core.wasm')) this.surface.append(h('img', { class: 'cover', src: `${view.page}.svg`, alt: '' }));
     this.replaceChildren(this.surface, h('div', { class: 'figure-foot' }, this.note, more), behind);
     // a finger scrolls the page over a map until the map is tapped
     this.surface.classList.toggle('vertical', cursor?.axis === 'y');

@@ -4,7 +4,7 @@
 import { type Begun, load, startWorker } from './loading';
 
 /// Made when the site is built: what each page begins with.
-declare const beginnings: { [page: string]: { module?: string; scripts: string[] } };
+declare const beginnings: { [page: string]: { module?: string; scripts: string[]; cover?: string } };
 
 // Chosen colours, before anything is drawn in others.
 try {
@@ -14,7 +14,8 @@ try {
 
 const fields = new URLSearchParams(location.hash.slice(1));
 const page = fields.get('p') ?? new URLSearchParams(location.search).get('embed') ?? document.documentElement.dataset.page ?? 'start';
-const { module, scripts } = Object.hasOwn(beginnings, page) ? beginnings[page] : { scripts: [] };
+const { module, scripts, cover } = Object.hasOwn(beginnings, page) ? beginnings[page] : { scripts: [], cover: undefined };
+const preload = (rel: string, href: string, as: string): void => { document.head.append(Object.assign(document.createElement('link'), { rel, href, as })); };
 // the list of examples computes nothing
 if (module && window.posencBegun === undefined && (page !== 'stories' || fields.has('story'))) {
   const compiled = load(module);
@@ -24,4 +25,6 @@ if (module && window.posencBegun === undefined && (page !== 'stories' || fields.
     begun.worker = startWorker();
   } catch { /* workshop.ts finds out, too */ }
 }
-for (const href of scripts) document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href }));
+for (const href of scripts) preload('modulepreload', href, 'script');
+// a view of somebody's own has another figure
+if (cover && [...fields.keys()].every((key) => key === 'v' || key === 'p')) preload('preload', cover, 'image');

@@ -194,7 +194,7 @@ test('the numbers of guesses are computed', () => {
   // the order of magnitude: "about 2e-2"
   const near = (value) => (text) => Math.abs(Math.log2(value / Number(text))) < 1;
   const checks = {
-    order: {}, phasors: {}, distance: {}, frank: {}, rope: {}, schemes: { 5: 'T5' },
+    order: {}, phasors: {}, distance: {}, frank: {}, rope: {}, tables: { 5: 'n', 6: 'n', 7: 'n' }, schemes: { 5: 'T5' },
     waves: { '10,000': 'base', 10000: 'base', 64: 'width', 628: rounds(wavelengths(64, 10000)[16]), '47,000': rounds(wavelengths(64, 10000).at(-1)), '47,100': rounds(wavelengths(64, 10000).at(-1)), '62/64': (text) => text === `${2 * (64 / 2 - 1)}/64`, 1: 'exponent that it is not' },
     decay: { '10,000': 'base', '500,000': 'base', 3: 'Llama 3', 1: 'cosine of 0' },
     context: { '10,000': 'base', 10000: 'base', 128: 'dims', '4,096': 'trained', '126/128': (text) => text === `${2 * (128 / 2 - 1)}/128`, '54,000': rounds(wavelengths(128, 10000).at(-1)) },
