@@ -95,6 +95,25 @@ test('every page opens from the program, no wider than 320 pixels, without axe v
   assert.deepEqual(complaints.splice(0), []);
 });
 
+test('forced colours leave what colours say', async () => {
+  const context = await contextOf({ forcedColors: 'active' });
+  const page = await open(context, address);
+  for (const id of ['waves', 'schemes', 'model', 'frank', 'rope']) {
+    await go(page, `#v=1&p=${id}`);
+    await whole(page, id);
+    const seen = await page.evaluate(() => {
+      const look = (one, name) => getComputedStyle(one)[name], paper = look(document.body, 'backgroundColor');
+      const strokes = [...document.querySelectorAll('.stroke:not(.bare), .hand')].map((one) => look(one, 'stroke'));
+      const marked = [...document.querySelectorAll('.tinted .t7, nav a[aria-current], .mark.holds, .bar .filled')].map((one) => look(one, 'backgroundColor') + look(one, 'backgroundImage'));
+      return { isForced: matchMedia('(forced-colors: active)').matches, paper, lost: strokes.filter((one) => one === paper || one === 'none').length, same: marked.filter((one) => one === `${paper}none`).length, marked: marked.length };
+    });
+    assert.ok(seen.isForced && seen.marked > 0, id);
+    assert.deepEqual([seen.lost, seen.same], [0, 0], `${id}: ${JSON.stringify(seen)}`);
+  }
+  await context.close();
+  assert.deepEqual(complaints.splice(0), []);
+});
+
 test('maps follow the colours of the system', async () => {
   await go(page, '#v=1&p=waves&d=16&len=64');
   const corner = () => page.locator('pe-figure canvas.heat').first().evaluate((one) => one.toDataURL());
@@ -376,7 +395,7 @@ test('guides are pages, and the search finds them', async () => {
 
 test('nothing moves while a page appears', async () => {
   const shifts = [];
-  for (const [viewport, ids] of [[{ width: 390, height: 844 }, ['start', 'order', 'waves', 'distance', 'rope', 'images', 'tables', 'schemes', 'decay', 'model', 'exact', 'reference']], [{ width: 1280, height: 900 }, ['start', 'waves', 'schemes']]]) {
+  for (const [viewport, ids] of [[{ width: 390, height: 844 }, ['start', 'order', 'waves', 'distance', 'rope', 'images', 'tables', 'schemes', 'decay', 'model', 'exact', 'stories&story=rope', 'frank', 'reference']], [{ width: 1280, height: 900 }, ['start', 'waves', 'schemes']]]) {
     const context = await contextOf({ viewport }, 'on');
     await context.addInitScript(() => {
       window.shifted = 0;
@@ -386,7 +405,7 @@ test('nothing moves while a page appears', async () => {
     for (const id of ids) {
       await page.goto('about:blank');
       await page.goto(`${places.folder}#v=1&p=${id}`);
-      await shownPage(page, id);
+      await shownPage(page, id.split('&')[0]);
       if (id === 'schemes') await page.waitForSelector('table.schemes tbody tr:nth-child(3)');
       const shifted = await page.evaluate(() => new Promise((resolve) => setTimeout(() => resolve(window.shifted), 150)));
       if (shifted >= 0.05) shifts.push(`${id}, ${viewport.width} px: ${shifted.toFixed(3)}`);
