@@ -171,6 +171,31 @@ test('a drawing that was changed step by step is the one that is drawn at once',
   }
 });
 
+test('a page that is left is let go, with all it listened to', async () => {
+  const other = await contextOf(), fresh = await other.newPage(), client = await other.newCDPSession(fresh);
+  await client.send('Performance.enable');
+  await fresh.goto(`${places.program}#v=1&p=guides`);
+  // no handle of an element is kept here: it would keep its page
+  const visit = async (id) => {
+    await fresh.evaluate((to) => { location.hash = `#v=1&p=${to}`; }, id);
+    await fresh.waitForFunction((to) => document.querySelector(`#page-${to}[data-ready=yes]`) !== null, id);
+    await settled(fresh);
+  };
+  const held = async () => {
+    await client.send('HeapProfiler.collectGarbage');
+    const { metrics } = await client.send('Performance.getMetrics');
+    return ['Nodes', 'JSEventListeners'].map((name) => metrics.find((one) => one.name === name).value);
+  };
+  const round = async () => { for (const id of ['waves', 'rope', 'schemes', 'frank', 'model', 'start', 'guides']) { await visit(id); if (id === 'schemes') await fresh.waitForFunction(() => document.querySelector('#page-schemes[data-done=yes]') !== null); } };
+  await round();
+  const [nodes, listeners] = await held();
+  for (let i = 0; i < 2; ++i) await round();
+  const [nodesNow, listenersNow] = await held();
+  assert.ok(nodesNow < nodes + 800 && listenersNow < listeners + 40, `${nodes} nodes became ${nodesNow}, ${listeners} listeners ${listenersNow}`);
+  await other.close();
+  await page.bringToFront();
+});
+
 test('a long computation that is superseded is given up', async () => {
   await go(page, '#v=1&p=exact&dims=512');
   await settled(page);
