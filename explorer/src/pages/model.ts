@@ -110,7 +110,7 @@ export const page: Page = {
       section('What this is',
         text(`Five models with ${shown(models[0].parameters)} parameters or a little more: ${models[0].layers} layers, ${models[0].heads} heads, width ${models[0].width}. \`posenc lab\` trained each on Moby Dick, a character at a time, in windows of ${models[0].context} characters, from the same start and in the same order. Only the encoding of position differs.`,
           'They run in this page: attention is the library\'s, compiled to WebAssembly, and nothing is sent anywhere. A weight has one byte, so that a model has less than 250 KB, which is loaded when you choose it.',
-          'What to see: all are alike within the trained length. Past it, sinusoids and a learned table meet codes that they have never seen, RoPE meets distances that it has never seen, and ALiBi meets neither, since what is far hardly counts. One text is one text: the measured lines are means over many.'),
+          'What to see: within the trained length those with a position are close to each other, and ahead of the one without. Past it, sinusoids and a learned table meet codes that they have never seen, RoPE meets distances that it has never seen, and ALiBi meets neither, since what is far hardly counts. One text is one text: the measured lines are means over many.'),
         h('p', {}, 'More: ', h('a', { href: linkTo('lab') }, 'the lab'), ' tests published claims about this; ', h('a', { href: linkTo('tables') }, 'trained tables'), ' shows what the learned one learned.')));
     refresh();
   },

@@ -61,9 +61,9 @@ export const page: Page = {
       request: () => ({ kind: view.get(which), schemes: [{ scheme: 'sinusoidal', width: table?.columns ?? 64 }], zoom: zoom() }),
       command: () => `posenc plot ${view.get(which)} sinusoidal --width ${table?.columns ?? 64} --zoom 0:${zoom().to}`,
     });
-    const name = h('h3', {}, 'Trained'), about = h('p', { class: 'note', role: 'status' }), refused = h('p', { class: 'note', role: 'alert' });
+    const name = h('h2', {}, 'Trained'), about = h('p', { class: 'note', role: 'status' }), refused = h('p', { class: 'note', role: 'alert' });
     // as high as what comes
-    const first = h('div', {}, h('div', { class: 'figure-place' })), place = h('div', { class: 'side-by-side' }, h('div', {}, name, first), h('div', {}, h('h3', {}, 'Sinusoids'), fixed));
+    const first = h('div', {}, h('div', { class: 'figure-place' })), place = h('div', { class: 'side-by-side' }, h('div', {}, name, first), h('div', {}, h('h2', {}, 'Sinusoids'), fixed));
     const show = (next: Table) => {
       table = next;
       ++count;
