@@ -1,48 +1,67 @@
-"""Checks whether a running model applies RoPE as its config specifies: one forward pass, a verdict for every layer."""
+"""Checks whether a running model computes attention as its config specifies: one forward pass, a verdict for every layer."""
 
 from __future__ import annotations
 
-import inspect
-import sys
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
-from .arrays import shape_of
 from .html import grid
-from .models import CheckResult, Layer, Model, ModelSource, check, read_model
+from .models import CheckResult, Model, ModelSource, check, read_model
 from .scheme import Scheme
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._attention_seen import AttentionVerdict
+    from ._recording import Call, Recorder
 
 
 @dataclass(frozen=True)
 class LayerVerdict:
-    """What one layer did to its queries and keys."""
+    """What one layer did to its queries and keys, and what its attention made of them."""
 
     layer: int
     name: str  #: of the module
-    expected: Scheme
+    expected: Scheme | None
     q: CheckResult | None = field(repr=False)
     k: CheckResult | None = field(repr=False)
-    problem: str = ""  #: why it could not be checked
+    problem: str = ""  #: why its rotation could not be checked
+    attention: AttentionVerdict | None = None  #: scale, mask, window, softcap, sinks, bias, heads …; None: not recorded
+    part: str | None = None  #: "encoder", "decoder", "vision" …
+    remark: str = ""  #: what explains a difference of the rotation beside its diagnosis
 
     @property
     def agrees(self) -> bool:
         """No difference was found; what these tokens cannot show is in unseen()."""
-        return not self.problem and all(one is not None and one.verdict != "differs" for one in (self.q, self.k))
+        return not self.lines()
+
+    @property
+    def is_seen(self) -> bool:
+        """Its rotation or its attention was compared."""
+        return self.q is not None or (self.attention is not None and self.attention.verdict != "not seen")
 
     def unseen(self) -> str:
         """What the tokens of this forward could not have shown, in words; "" if nothing."""
-        return next((one.reason for one in (self.q, self.k) if one is not None and one.reason), "")
+        found = [next((one.reason for one in (self.q, self.k) if one is not None and one.reason), ""), self.problem]
+        found.append(self.attention.text if self.attention is not None and self.attention.verdict != "differs" else "")
+        return "; ".join(one for one in found if one)
 
     def lines(self) -> list[str]:
         """What differs, in words."""
-        if self.problem:
-            return [self.problem]
         found = []
         for name, result in (("queries", self.q), ("keys", self.k)):
             if result is not None and result.verdict == "differs":
                 found += [f"{name}: {line}" for line in repr(result).splitlines()]
+        found += [self.remark] if self.remark else []
+        if self.attention is not None:
+            found += self.attention.differs
         return found
+
+    def row(self) -> tuple[str, str, str, str, str]:
+        """Layer, module, what agrees, what differs, what could not be seen."""
+        agreed = ["rotation"] if self.q is not None and all(one is None or one.verdict != "differs" for one in (self.q, self.k)) else []
+        agreed += self.attention.seen if self.attention is not None else []
+        name = f"{self.part} {self.layer}" if self.part else str(self.layer)
+        return name, self.name, ", ".join(agreed), "; ".join(self.lines()), self.unseen()
 
 
 @dataclass(frozen=True)
@@ -53,193 +72,201 @@ class WatchReport:
     layers: Sequence[LayerVerdict]
 
     def __bool__(self) -> bool:
-        return bool(self.layers) and all(layer.agrees for layer in self.layers)
+        return any(layer.is_seen for layer in self.layers) and all(layer.agrees for layer in self.layers)
 
     @property
     def is_conclusive(self) -> bool:
         """Every known mistake would have been seen in the tokens of this forward, in every layer."""
-        return not any(layer.unseen() for layer in self.layers)
+        return bool(self) and not any(layer.unseen() for layer in self.layers)
 
     def __repr__(self) -> str:
         wrong = [layer for layer in self.layers if not layer.agrees]
-        if not self.layers:
-            return f"{self.model_type}: no rotation was seen"
+        if not any(layer.is_seen for layer in self.layers):
+            why = next((f": {layer.unseen()}" for layer in self.layers if layer.unseen()), "")
+            return f"{self.model_type}: nothing of its attention was seen{why}"
         unseen = next((layer.unseen() for layer in self.layers if layer.unseen()), "")
         if not wrong:
-            text = f"{self.model_type}: all {len(self.layers)} layers rotate as the config says"
+            count = sum(layer.is_seen for layer in self.layers)
+            all_of = f"all {count}" if count == len(self.layers) else f"{count} of {len(self.layers)}"
+            text = f"{self.model_type}: {all_of} layers rotate and attend as the config says"
             return f"{text}, as far as can be seen: {unseen}" if unseen else text
-        lines = [f"{self.model_type}: {len(wrong)} of {len(self.layers)} layers do not rotate as the config says"]
+        lines = [f"{self.model_type}: {len(wrong)} of {len(self.layers)} layers do not rotate and attend as the config says"]
         for layer in wrong:
             lines += [f"layer {layer.layer} ({layer.name})", *("  " + line for line in layer.lines())]
         return "\n".join(lines)
 
+    def table(self) -> str:
+        """One line for each layer: what agrees, what differs, what could not be seen."""
+        rows = [("layer", "module", "agrees", "differs", "could not be seen"), *(layer.row() for layer in self.layers)]
+        return "\n".join(" | ".join(one or "-" for one in row) for row in rows)
+
     def _repr_html_(self) -> str:
-        rows = [(layer.layer, layer.name, "agrees" if layer.agrees else "differs", " ".join(layer.lines())) for layer in self.layers]
-        return grid(f"{self.model_type}: rotations of one forward", ("layer", "module", "verdict", "what was seen"), rows)
+        rows = [(*layer.row()[:2], "agrees" if layer.agrees else "differs", *layer.row()[2:]) for layer in self.layers]
+        return grid(f"{self.model_type}: attention of one forward", ("layer", "module", "verdict", "agrees", "differs", "could not be seen"), rows)
 
 
-@dataclass
-class _Seen:
-    """The tensors of one call of a rotation: queries and keys before and after."""
-
-    layer: int
-    name: str
-    before: tuple[Any, ...]
-    after: tuple[Any, ...]
+# --- rotations ------------------------------------------------------------------------------------------------------------
 
 
-_ROTATIONS = ("apply_rotary_pos_emb", "apply_rotary_emb", "apply_rotary", "rotary", "apply_multimodal_rotary_pos_emb",
-              "apply_rotary_pos_emb_interleave")
+def _axes_of(scheme: Any) -> int:
+    axes = getattr(scheme, "axes", 1)
+    return len(getattr(scheme, "sections", ())) or (axes if isinstance(axes, int) else len(axes))
 
 
-def _attention_modules(model: Any) -> Iterator[tuple[int, str, Any]]:
-    """Modules that hold a query projection, or know their layer and are called attention; numbered in order."""
-    count = 0
-    for name, module in model.named_modules():
-        has_queries = any(hasattr(module, one) for one in ("q_proj", "wq", "q_a_proj", "qkv_proj", "query_key_value"))
-        if has_queries or (hasattr(module, "layer_idx") and "attention" in type(module).__name__.lower()):
-            layer = getattr(module, "layer_idx", None)
-            yield layer if isinstance(layer, int) else count, name, module
-            count += 1
+def _ids_for(row: int, sequence: int, axes: int, first: int, positions: Any, options: Mapping[str, Any]) -> Any:
+    """The positions of a row's tokens, axis by axis: as given, as in forward's position_ids, or consecutive."""
+    if positions is not None:
+        return positions
+    ids = options.get("position_ids")
+    if ids is not None and getattr(ids, "ndim", 0) in (2, 3) and ids.shape[-1] == sequence:
+        its = (ids[None] if ids.ndim == 2 else ids)[:, min(row, ids.shape[-2] - 1)].tolist()
+        its = its[-axes:] if len(its) >= axes else its * axes
+        return [one for axis in its for one in axis]
+    return [position for _ in range(axes) for position in range(first, first + sequence)] if axes > 1 else None
 
 
-@contextmanager
-def _recorded(model: Any, rotation: str | None, seen: list[_Seen]) -> Iterator[None]:
-    """While active, calls of the rotation functions of the model's own files are recorded."""
-    current: list[tuple[int, str]] = []
-    hooks = []
-    patched: list[tuple[Any, str, Any]] = []
+def _rotation_results(call: Call, layer: Any, positions: Any, options: Mapping[str, Any]) -> tuple[list[CheckResult], str]:
+    """The verdicts over queries and keys, and what explains a difference."""
+    from ._layer_expected import in_order
 
-    def enter(layer: int, name: str) -> Callable[..., None]:
-        return lambda *_: current.append((layer, name))
+    remark = ""
+    results: list[CheckResult] = []
+    sequence = call.q.shape[2] if call.q is not None else call.rotations[0].before[0].shape[-2]
+    axes = _axes_of(layer.scheme)
+    for one in call.rotations:
+        for before, after in zip(one.before, one.after):
+            before, after = (in_order(x, sequence).contiguous() for x in (before, after))
+            scheme = layer.scheme
+            if before.shape[-2] != sequence or len(results) == 2:
+                continue
+            if getattr(scheme, "first_dim", 0) and before.shape[-1] == getattr(scheme, "dims", 0):
+                scheme = replace(scheme, first_dim=0)  # the model cut out the features that rotate (DeepSeek-V3)
+            verdicts = []
+            ids = options.get("position_ids")
+            rows = range(before.shape[0]) if ids is not None and getattr(ids, "ndim", 0) in (2, 3) else [None]
+            for row in rows:
+                its = _ids_for(row or 0, sequence, axes, layer.first_position, positions, options)
+                pair = (before, after) if row is None else (before[row : row + 1], after[row : row + 1])
+                where = {"first": layer.first_position} if its is None else {"ids": its}
+                verdicts.append(check(*pair, scheme, **where))
+                if verdicts[-1].verdict == "differs" and its is not None and positions is None and ids is not None:
+                    counted = _ids_for(0, sequence, axes, layer.first_position, None, {})
+                    if check(*pair, scheme, **({"first": layer.first_position} if counted is None else {"ids": counted})).verdict != "differs":
+                        remark = "positions: expected position_ids, got consecutive ones"
+            results.append(next((one for one in verdicts if one.verdict == "differs"), verdicts[0]))
+    return results, remark
 
-    def leave(*_: Any) -> None:
-        current.pop()
 
-    def recording(function: Any) -> Any:
-        names = list(inspect.signature(function).parameters)
+# --- layers ---------------------------------------------------------------------------------------------------------------
 
-        def call(*arguments: Any, **options: Any) -> Any:
-            values = [*arguments, *(options[name] for name in names[len(arguments):2] if name in options)]
-            tensors = tuple(one.detach().clone() for one in values[:2] if hasattr(one, "detach") and one.dim() >= 3)
-            result = function(*arguments, **options)
-            made = result if isinstance(result, tuple) else (result,)
-            pairs = [(a, b.detach().clone()) for a, b in zip(tensors, made) if hasattr(b, "detach") and a.shape == b.shape]
-            if current and pairs:
-                seen.append(_Seen(*current[-1], tuple(a for a, _ in pairs), tuple(b for _, b in pairs)))
-            return result
 
-        return call
+def _verdict(call: Call, files: Model, model: Any, positions: Any, options: Mapping[str, Any]) -> LayerVerdict:
+    from ._attention_seen import AttentionVerdict
+    from ._layer_expected import NotSeen, place_of
+
+    results: list[CheckResult] = []
+    problem, remark, scheme, part, seen = "", "", None, None, None
+    index = call.layer or 0
+    try:
+        place = place_of(files, call.name, call.layer)
+        part, index = place.part, place.index
+        layer = place.layer(files)
+        scheme = layer.scheme
+        turns = hasattr(scheme, "layout")
+        if turns and call.rotations and not place.is_cross:
+            if part not in (None, "encoder", "decoder"):
+                problem = "the rotation (positions of images and audio are not in the arguments)"
+            else:
+                results, remark = _rotation_results(call, layer, positions, options)
+        seen = _attention_verdict(call, files, model, place, options) if call.q is not None else None
+    except (NotSeen, ValueError, NotImplementedError) as error:
+        problem = str(error) if not results else problem
+        seen = seen or AttentionVerdict("not seen", unseen=(str(error),) if results else ())
+    q, k = (*results, None, None)[:2] if len(results) != 1 else (results[0], results[0])
+    return LayerVerdict(index, call.name, scheme, q, k, problem, seen, part, remark)
+
+
+def _attention_verdict(call: Call, files: Model, model: Any, place: Any, options: Mapping[str, Any]) -> AttentionVerdict:
+    import torch
+
+    from ._attention_seen import AttentionVerdict, judged
+    from ._layer_expected import NotSeen, before_repeat, changed_after_rotation, expected_of
 
     try:
-        homes: set[Any] = set()
-        for layer, name, module in _attention_modules(model):
-            hooks += [module.register_forward_pre_hook(enter(layer, name)), module.register_forward_hook(leave)]
-            homes.add(sys.modules.get(type(module).__module__))
-            for method in _ROTATIONS if rotation is None else (rotation,):
-                if callable(getattr(type(module), method, None)):
-                    homes.add(type(module))
-        for home in homes:
-            for name in (rotation,) if rotation is not None else _ROTATIONS:
-                function = None if home is None else vars(home).get(name)
-                if callable(function) and not isinstance(function, type):
-                    patched.append((home, name, function))
-                    setattr(home, name, recording(function))
-        yield
-    finally:
-        for home, name, function in patched:
-            setattr(home, name, function)
-        for hook in hooks:
-            hook.remove()
+        expected, q, k = expected_of(files, model, place, call, options)
+    except (NotSeen, ValueError, NotImplementedError, TypeError) as error:
+        return AttentionVerdict("not seen", unseen=(f"attention ({error})",))
+    is_normed = any("after they are rotated" in note for note in files.notes)
+    if not place.is_cross and not is_normed and expected.options.get("temperature") is None:
+        for what, name in (("q", "queries"), ("k", "keys")):
+            change = changed_after_rotation(call, what)
+            if change == "changed":
+                return AttentionVerdict("differs", differs=(f"{name}: expected as they were rotated, got others (a norm, or another order)",))
+            if change:
+                return AttentionVerdict("differs", differs=(f"{name}: {change} after the rotation, not expected",))
+    rows = torch.ones(q.shape[0], 1, q.shape[2], 1, dtype=torch.bool)
+    if expected.key_mask is not None and not place.is_cross:
+        rows &= expected.key_mask[:, None, :, None]
+    elif expected.key_mask is not None:
+        rows &= expected.key_mask.any(1)[:, None, None, None]
+    return judged(replace(call, q=q, k=before_repeat(call, k)), expected, rows)
 
 
-def _in_order(tensor: Any, sequence: int) -> Any:
-    """[batch, heads, sequence, features], whichever of the two middle axes is the sequence."""
-    shape = shape_of(tensor)
-    if len(shape) == 4 and shape[2] != sequence and shape[1] == sequence:
-        return tensor.transpose(1, 2)
-    return tensor
+def _calls_of(recorder: Recorder) -> list[Call]:
+    """Computations of attention, and rotations whose attention was not recorded."""
+    from ._recording import Call
 
-
-def _layer(model: Model, index: int) -> Layer:
-    """The layer of this index; of the first part that has it, where several do."""
-    groups = model._groups_of(index, None)
-    return model._layer(index, groups[0]) if groups else model.layer(index)
-
-
-def _verdict(one: _Seen, model: Model, sequence: int, positions: Any) -> LayerVerdict:
-    layer = _layer(model, one.layer)
-    results: list[CheckResult | None] = []
-    for before, after in zip(one.before, one.after):
-        before, after = (_in_order(x, sequence).contiguous() for x in (before, after))
-        scheme = layer.scheme
-        if getattr(scheme, "first_dim", 0) and shape_of(before)[-1] == getattr(scheme, "dims", 0):
-            scheme = replace(scheme, first_dim=0)  # the model cut out the features that rotate (DeepSeek-V3)
-        axes = len(getattr(scheme, "sections", ()))
-        if positions is None and axes > 1:  # M-RoPE: the coordinates of text agree
-            ids = [position for _ in range(axes) for position in range(layer.first_position, layer.first_position + sequence)]
-            results.append(check(before, after, scheme, ids=ids))
-        elif positions is None:
-            results.append(check(before, after, scheme, first=layer.first_position))
-        else:
-            results.append(check(before, after, scheme, ids=positions))
-    q, k = (*results, None)[:2] if len(results) > 1 else (results[0], results[0])
-    return LayerVerdict(one.layer, one.name, layer.scheme, q, k)
+    calls = list(recorder.calls)
+    alone: dict[str, Call] = {}
+    for name, layer, rotation in recorder.loose:
+        alone.setdefault(name, Call(name, layer, None, None, None, None)).rotations.append(rotation)
+    return calls + list(alone.values())
 
 
 def watch(model: Any, *inputs: Any, config: ModelSource | Model | None = None, positions: Any = None, rotation: str | None = None,
           **options: Any) -> WatchReport:
-    """Runs one forward pass of a model and reports for every layer whether it rotates as its config says.
+    """Runs one forward pass of a model and reports for every layer whether its attention is what its config says.
+
+    It records queries and keys before and after their rotation, and what each attention (transformers' attention functions,
+    torch's scaled_dot_product_attention, or a product, a softmax and a product) makes of queries, keys and values, and compares
+    with posenc.layer(config, i): rotation and positions, scale, mask, window, chunk, softcap, sinks, temperature, bias, groups of
+    heads, padding and packed sequences. Of each it says whether another value would have shown in these tokens.
 
     model: a transformers or torch model; its attention modules call a function such as apply_rotary_pos_emb(q, k, …) of
       their own file, or name it by rotation=.
     inputs, options: the arguments of forward; without any, 16 random tokens of the config's vocabulary.
     config: a config, its path, or a dict; None: model.config.
-    positions: the positions that the tokens have; None: consecutive from the model's first.
+    positions: the positions that the tokens have; None: position_ids of the options, else consecutive from the model's first.
     A layer that differs comes with the first difference, the convention that was applied, and what to change.
-    Raises: Error if the model's config is not known, TypeError if the model has no rotation to check.
+    Raises: Error if the model's config is not known, TypeError if no attention and no rotation was seen.
     """
     import torch
+
+    from ._recording import ROTATIONS, recorded
 
     source: Any = getattr(model, "config", None) if config is None else config
     found = read_model(source)
     if not inputs and not options:
         vocabulary = int(getattr(getattr(model, "config", None), "vocab_size", 0) or _size(config, "vocab_size"))
         inputs = (torch.randint(0, vocabulary, (1, 16), generator=torch.Generator().manual_seed(0)).to(next(model.parameters()).device),)
-    sequence = _sequence(inputs, options)
-    seen: list[_Seen] = []
     was_training = model.training
     model.eval()
     try:
-        with torch.no_grad(), _recorded(model, rotation, seen):
+        with torch.no_grad(), recorded(model, rotation) as recorder:
             model(*inputs, **options)
     finally:
         model.train(was_training)
-    if not seen:
-        raise TypeError("watch: no attention module of this model calls a rotation that posenc knows "
-                        f"({', '.join(_ROTATIONS)}); name it with rotation=")
-    layers = []
-    for one in seen:
-        try:
-            layers.append(_verdict(one, found, sequence, positions))
-        except (ValueError, NotImplementedError) as error:
-            expected = _layer(found, one.layer).scheme if one.layer < 10**6 else None
-            layers.append(LayerVerdict(one.layer, one.name, expected, None, None, str(error)))  # type: ignore[arg-type]
-    return WatchReport(found.model_type, layers)
+    calls = _calls_of(recorder)
+    if not calls:
+        raise TypeError("watch: no module of this model computes attention or calls a rotation that posenc knows "
+                        f"({', '.join(ROTATIONS)}); name it with rotation=")
+    return WatchReport(found.model_type, [_verdict(one, found, model, positions, options) for one in calls])
 
 
 def _size(config: Any, name: str) -> int:
     if isinstance(config, Mapping) and name in config:
         return int(config[name])
     raise TypeError(f"watch: the model's config has no {name}; pass the inputs of one forward")
-
-
-def _sequence(inputs: Sequence[Any], options: Mapping[str, Any]) -> int:
-    for one in (*inputs, *options.values()):
-        shape: Sequence[int] = getattr(one, "shape", ())
-        if len(shape) >= 2:
-            return int(shape[1])
-    raise TypeError("watch: pass the tokens of one forward, [batch, sequence]")
 
 
 __all__ = ["LayerVerdict", "WatchReport", "watch"]

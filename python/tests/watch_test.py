@@ -17,6 +17,7 @@ CONFIG = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "n
           "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                            "original_max_position_embeddings": 64}}
 BUG = ""  # which bug the model below has
+ENGINE = "products"  # how it computes attention
 
 
 def rotate_half(x):
@@ -39,6 +40,7 @@ class Attention(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.layer_idx = layer
+        self.hidden = None
         self.q_proj, self.k_proj, self.v_proj, self.o_proj = nn.Linear(64, 64), nn.Linear(64, 32), nn.Linear(64, 32), nn.Linear(64, 64)
 
     def forward(self, x, cos, sin):
@@ -46,8 +48,28 @@ class Attention(nn.Module):
         if BUG == "one layer clockwise" and self.layer_idx == 1:
             sin = -sin
         q, k = apply_rotary_pos_emb(q, k, cos, sin)
-        k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
-        out = (q @ k.transpose(-1, -2) / 4).softmax(-1) @ v
+        if BUG == "keys are normalised afterwards":
+            k = k / k.norm(dim=-1, keepdim=True)
+        if BUG == "queries are scaled twice":
+            q = q / 4
+        tokens = torch.arange(x.shape[1])
+        distance = tokens[:, None] - tokens
+        hidden = distance < 0 if BUG != "no mask" else distance < -99
+        if BUG == "a window of 5":
+            hidden = hidden | (distance >= 5)
+        if self.hidden is not None:
+            hidden = hidden | self.hidden
+        factor = 3 if BUG == "scale" else 4
+        if ENGINE == "sdpa":
+            k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
+            out = nn.functional.scaled_dot_product_attention(q * (4 / factor), k, v, ~hidden)
+        else:
+            k, v = (y.repeat(1, 2, 1, 1) if BUG == "heads are tiled" else y.repeat_interleave(2, 1) for y in (k, v))
+            product = torch.einsum("bhid,bhjd->bhij", q, k) if ENGINE == "einsum" else q @ k.transpose(-1, -2)
+            scores = product / factor
+            if BUG == "softcap":
+                scores = 30 * (scores / 30).tanh()
+            out = scores.masked_fill(hidden, -float("inf")).softmax(-1) @ v
         return self.o_proj(out.transpose(1, 2).reshape(x.shape))
 
 
@@ -56,28 +78,39 @@ class Llama(nn.Module):
         super().__init__()
         torch.manual_seed(3)
         self.embed = nn.Embedding(50, 64)
+        nn.init.normal_(self.embed.weight, std=6.0)  # so that scores are large
         self.layers = nn.ModuleList(Attention(i) for i in range(3))
 
-    def forward(self, tokens):
+    def forward(self, tokens, attention_mask=None, position_ids=None):
+        hidden = None
+        if attention_mask is not None:
+            hidden = ~attention_mask.bool()[:, None, None]
+            hidden = hidden & ~torch.eye(tokens.shape[1], dtype=torch.bool)  # padding sees itself, so that nothing is NaN
+        if position_ids is not None:
+            sequence = (position_ids == 0).cumsum(-1)
+            hidden = sequence[:, None, :, None] != sequence[:, None, None]
         frequencies = torch.tensor(posenc.prepare(posenc.read_model(CONFIG).layer().scheme).frequencies)
         if BUG == "no scaling":
             frequencies = torch.tensor(posenc.prepare(posenc.Rope(dims=16, base=5e5)).frequencies)
         if BUG == "another base":
             frequencies = torch.tensor(posenc.prepare(posenc.Rope(dims=16)).frequencies)
         positions = torch.arange(tokens.shape[1]) + (1 if BUG == "positions from 1" else 0)
+        if position_ids is not None and BUG != "ignores ids":
+            positions = position_ids[0]
         angle = positions[:, None].double() * frequencies
         cos, sin = (torch.cat((one, one), -1).float() for one in (angle.cos(), angle.sin()))
         x = self.embed(tokens)
         for layer in self.layers:
+            layer.hidden = hidden if BUG != "ignores masks" else None
             x = x + layer(x, cos, sin)
         return x
 
 
-def watched(bug, **options):
+def watched(bug, *tokens, **options):
     global BUG
     BUG = bug
     try:
-        return posenc.watch(Llama(), **{"config": CONFIG, **options})
+        return posenc.watch(Llama(), *tokens, **{"config": CONFIG, **options})
     finally:
         BUG = ""
 
@@ -87,7 +120,9 @@ class Watch(unittest.TestCase):
         report = watched("")
         self.assertTrue(report, repr(report))
         self.assertEqual([layer.layer for layer in report.layers], [0, 1, 2])
-        self.assertEqual(repr(report), "llama: all 3 layers rotate as the config says")
+        self.assertEqual(repr(report), "llama: all 3 layers rotate and attend as the config says")
+        self.assertEqual(report.layers[1].attention.seen, ("causal mask", "scale", "groups of heads"))
+        self.assertIn("1 | layers.1 | rotation, causal mask, scale, groups of heads | - | -", report.table())
 
     def test_six_bugs(self):
         for bug, text in (("interleaved", "interleaved"), ("another base", "base"), ("no scaling", "scaling"), ("positions from 1", "position"),
@@ -109,6 +144,54 @@ class Watch(unittest.TestCase):
             pattern = "".join(r"(?:.*\n)*" if line == "…\n" else ".*".join(map(re.escape, line.split("…")))
                               for line in shown.splitlines(keepends=True))
             self.assertRegex(printed + "\n", f"^{pattern}", page)
+
+    def test_bugs_of_attention(self):
+        """Everything between the rotation and the output, whoever computes it."""
+        global ENGINE
+        bugs = (("no mask", "mask: expected causal, got none"), ("a window of 5", "window: expected none, got one of 5"),
+                ("scale", r"scale: expected 0.25, got 0.3333"), ("softcap", "softcap: expected none, got 30"),
+                ("heads are tiled", "repeated as a whole"), ("keys are normalised afterwards", "keys: expected as they were rotated"),
+                ("queries are scaled twice", "queries: multiplied by 0.25 after the rotation"))
+        try:
+            for ENGINE in ("products", "einsum", *(("sdpa",) if hasattr(nn.functional, "scaled_dot_product_attention") else ())):
+                self.assertTrue(watched(""), ENGINE)
+                for bug, text in bugs:
+                    if ENGINE == "sdpa" and bug in ("softcap", "heads are tiled"):
+                        continue  # not in this function
+                    with self.subTest(bug, engine=ENGINE):
+                        report = watched(bug)
+                        self.assertFalse(report)
+                        self.assertRegex(repr(report), text if ENGINE != "sdpa" or bug != "scale" else "queries: multiplied by 1.333")
+        finally:
+            ENGINE = "products"
+
+    def test_what_could_not_be_seen(self):
+        """Sixteen tokens do not show a window of 4096; nineteen show one of 18."""
+        config = {**CONFIG, "model_type": "mistral", "rope_scaling": None}
+        few = watched("no scaling", config={**config, "sliding_window": 4096})
+        self.assertTrue(few, repr(few))
+        self.assertIn("window 4096 (4,097 tokens would)", few.layers[0].unseen())
+        self.assertFalse(few.is_conclusive)
+        for count, is_shown in ((18, False), (19, True)):
+            report = watched("no scaling", torch.arange(count)[None], config={**config, "sliding_window": 18})
+            self.assertEqual(bool(report), not is_shown)
+        self.assertIn("window: expected 18, got none", repr(report))
+
+    def test_padding_and_packing(self):
+        """Masks and ids are arguments of forward: a model that does not heed them differs."""
+        tokens = torch.randint(0, 50, (2, 16), generator=torch.Generator().manual_seed(1))
+        mask = torch.ones(2, 16, dtype=torch.long)
+        mask[1, :5] = 0
+        for heeded in (True, False):
+            report = watched("" if heeded else "ignores masks", tokens, attention_mask=mask)
+            self.assertEqual(bool(report), heeded, repr(report))
+            self.assertIn("padding", report.layers[0].attention.seen if heeded else repr(report))
+        ids = torch.tensor([[*range(7), *range(9)]])
+        for heeded in (True, False):
+            report = watched("" if heeded else "ignores masks", tokens[:1], position_ids=ids)
+            self.assertEqual(bool(report), heeded, repr(report))
+            self.assertIn("packed sequences" if heeded else "attend to other sequences", report.layers[0].attention.seen if heeded else repr(report))
+        self.assertRegex(repr(watched("ignores ids", tokens[:1], position_ids=ids)), "expected position_ids, got consecutive")
 
     def test_positions_that_are_given(self):
         self.assertTrue(watched("positions from 1", positions=range(1, 17)))

@@ -1,0 +1,225 @@
+"""From a module's name to the layer of its model's files, and to what its attention is expected to do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Mapping, Sequence
+
+import torch
+
+from ._attention_seen import Expected, factor_between
+from ._recording import Call
+from .models import Layer, Model, layer as prepared_layer
+
+_CROSS = re.compile(r"cross_?att|encoder_attn|EncDecAttention|encoder_decoder|multihead_attn|crossattention", re.IGNORECASE)
+_PARTS = {"vision": r"vision|visual|image|vit\b|pixel", "audio": r"audio|speech|sound|whisper"}
+
+
+class NotSeen(Exception):
+    """Why a layer cannot be compared."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A layer of the files: its part (None: the model has one) and its number."""
+
+    part: str | None
+    index: int
+    group: Mapping[str, Any]
+    is_cross: bool
+
+    def layer(self, model: Model) -> Layer:
+        return model._layer(self.index, self.group)
+
+
+def place_of(model: Model, name: str, layer: int | None) -> Place:
+    """The layer that a module belongs to, by its name.
+
+    Raises: NotSeen if the files describe no such layer, or several that its name does not tell apart.
+    """
+    path = "." + name.lower()
+    its_part = next((part for part, words in _PARTS.items() if re.search(words, path)), None)
+    known = {str(one["part"]) for one in model.data["parts"]}
+    part = its_part if its_part in known else None
+    if part is None and its_part is not None and known | {str(group["layer_type"]) for group in model.groups} != {"None"}:
+        if "text" not in path and known:
+            raise NotSeen(f"the files describe no {its_part} part")
+    numbers = [int(one) for one in re.findall(r"\.(\d+)(?=\.|$)", path)]
+    index = layer if layer is not None else numbers[0] if numbers else 0
+    groups = list(model._groups_of(index, part))
+    if len(groups) > 1:
+        named = [one for one in groups if str(one["layer_type"]) in ("encoder", "decoder") and f".{one['layer_type']}" in path]
+        groups = named or ([] if all(one["layer_type"] in ("encoder", "decoder") for one in groups) else groups)
+        if len(groups) != 1:
+            raise NotSeen("several parts of the model have this layer, and the module's name does not say which it is")
+        part = str(groups[0]["layer_type"])
+    if not groups:
+        raise NotSeen(f"the files describe no layer {index}" + (f" of the {part} part" if part else ""))
+    return Place(part, index, groups[0], _CROSS.search(name) is not None)
+
+
+# --- what happens to queries and keys before attention ----------------------------------------------------------------
+
+
+def in_order(tensor: Any, sequence: int) -> Any:
+    """[batch, heads, sequence, features], whichever of the two middle axes is the sequence."""
+    if tensor.dim() == 3:
+        tensor = tensor[:, None] if tensor.shape[1] == sequence else tensor[None]
+    if tensor.dim() == 4 and tensor.shape[2] != sequence and tensor.shape[1] == sequence:
+        return tensor.transpose(1, 2)
+    return tensor
+
+
+def _rotated(call: Call, like: Any) -> list[Any]:
+    found = [in_order(x, like.shape[2]) for one in call.rotations for x in one.after]
+    return [x for x in found if x.shape == like.shape]
+
+
+def _as_heads(x: Any, like: Any) -> Any | None:
+    """What a projection gave, in the order of `like`, where it can be."""
+    if x.numel() != like.numel():
+        return None
+    if x.shape == like.shape:
+        return x
+    if x.dim() == 3 and x.shape[:2] == (like.shape[0], like.shape[2]):
+        return x.reshape(like.shape[0], like.shape[2], like.shape[1], like.shape[3]).transpose(1, 2)
+    return in_order(x, like.shape[2]) if x.dim() == 4 and in_order(x, like.shape[2]).shape == like.shape else None
+
+
+def _row_factors(x: Any, source: Any) -> Any | None:
+    """What each token of source was multiplied by to become x, [tokens]; None where that is not all."""
+    x, source = x.float(), source.float()
+    factor = (x * source).sum((0, 1, 3)) / (source * source).sum((0, 1, 3)).clamp(min=1e-30)
+    is_all = torch.allclose(x, source * factor[None, None, :, None], rtol=1e-3, atol=1e-4 * float(x.abs().max() or 1))
+    return factor if is_all else None
+
+
+def before_temperature(call: Call) -> Any:
+    """The queries before each token's were multiplied by a temperature.
+
+    Raises: NotSeen if they were not recorded.
+    """
+    sources = _rotated(call, call.q) + [one for one in (_as_heads(x, call.q) for x in call.projected) if one is not None]
+    for source in sources:
+        if _row_factors(call.q, source) is not None:
+            return source
+    raise NotSeen("the queries before the temperature were not seen")
+
+
+def changed_after_rotation(call: Call, what: str) -> str:
+    """What happened between the rotation and attention, in words; "" if nothing or it was not seen."""
+    x = getattr(call, what)
+    found = [in_order(one, x.shape[2]) for rotation in call.rotations for one in rotation.after]
+    if len(found) < 2:
+        return ""
+    source = found[0] if what == "q" else found[1]
+    if source.dim() != 4 or (source.shape[0], *source.shape[2:]) != (x.shape[0], *x.shape[2:]) or x.shape[1] % source.shape[1]:
+        return ""  # a part of each head
+    count = x.shape[1] // source.shape[1]
+    sources = [source.repeat_interleave(count, 1)]
+    if count > 1 and source.shape[1] > 1 and torch.equal(x, source.repeat(1, count, 1, 1)):
+        return "repeated as a whole, not head by head"
+    close = 1e-3 * float(x.float().abs().max())
+    if any(torch.allclose(x.float(), one.float(), rtol=1e-3, atol=close) for one in sources):
+        return ""
+    factors = next((one for one in (_row_factors(x, source) for source in sources) if one is not None), None)
+    if factors is not None:
+        return f"multiplied by {float(factors[0]):.4g}" if float(factors.std() if len(factors) > 1 else 0) < 1e-4 else "multiplied by a temperature"
+    return "changed"
+
+
+# --- what is expected ---------------------------------------------------------------------------------------------------
+
+
+def _table_for(model: Any, name: str, scheme: str, heads: int) -> Any:
+    """The trained table of a bias in the same stack of layers as module `name`."""
+    best = None
+    for one, module in model.named_modules():
+        weight = getattr(module, "weight", None)
+        if "relative_attention_bias" in one and getattr(weight, "ndim", 0) == 2 and heads in weight.shape:
+            same = len([1 for a, b in zip(one.split("."), name.split(".")) if a == b])
+            best = max(best or (-1, None), (same, weight), key=lambda pair: pair[0])
+    if best is None:
+        raise NotSeen(f"the trained table of {scheme} was not found")
+    return best[1].detach().float().cpu().contiguous()
+
+
+def _mask_of(options: Mapping[str, Any], place: Place, call: Call) -> Any:
+    """Which keys are tokens, from the arguments of forward, [batch, keys] bool."""
+    names = ("decoder_attention_mask",) if place.part == "decoder" and not place.is_cross else ("attention_mask", "encoder_attention_mask")
+    for name in names if place.part in (None, "encoder", "decoder") or place.is_cross else ():
+        mask = options.get(name)
+        if mask is not None and getattr(mask, "ndim", 0) == 2 and tuple(mask.shape) == (call.q.shape[0], call.k.shape[2]):
+            return mask.detach().cpu() != 0
+    return None
+
+
+def _packed_lengths(options: Mapping[str, Any], call: Call) -> Sequence[int] | None:
+    """The lengths of packed sequences, by positions that start again."""
+    ids = options.get("position_ids")
+    if ids is None or ids.dim() != 2 or ids.shape[-1] != call.q.shape[2] or options.get("attention_mask") is not None:
+        return None
+    starts = [0, *(i for i in range(1, ids.shape[1]) if int(ids[0, i]) != int(ids[0, i - 1]) + 1), ids.shape[1]]
+    if len(starts) < 3:
+        return None
+    if any(not torch.equal(row, ids[0]) for row in ids):
+        raise NotSeen("the rows of position_ids differ")
+    return [b - a for a, b in zip(starts, starts[1:])]
+
+
+def expected_of(files: Model, model: Any, place: Place, call: Call, options: Mapping[str, Any]) -> tuple[Expected, Any, Any]:
+    """What the files say for a call, and its queries and keys as they are before what attention does to them.
+
+    Raises: NotSeen, NotImplementedError or Error that says why it cannot be compared.
+    """
+    group, unseen = place.group, []
+    scheme = place.layer(files).scheme
+    if call.q.shape[2] != call.k.shape[2] and not place.is_cross:
+        raise NotSeen(f"{call.q.shape[2]} queries and {call.k.shape[2]} keys: of another sequence, or of a cache")
+    sinks = call.sinks.detach().float().cpu().flatten() if group.get("sinks") and call.sinks is not None else None
+    weights = None
+    if scheme.name in ("t5",) and not place.is_cross:
+        weights = _table_for(model, call.name, scheme.name, call.q.shape[1])
+    causal = None
+    if group["causal"] is None:
+        causal = bool(getattr(dict(model.named_modules()).get(call.name), "is_causal", False))
+        unseen.append("whether the layer is causal (the files do not say)")
+    layer = prepared_layer(files, place.index, part=place.part, length=call.q.shape[2], weights=weights, sinks=sinks, causal=causal)
+    made = dict(layer.options)
+    q, k = call.q, call.k
+    if made.get("temperature") is not None:
+        q = before_temperature(call)
+    starts = [in_order(x, q.shape[2]) for one in call.rotations for x in one.before]
+    q, k = (x / factor_between(x if not starts else _start_of(x, call, starts), call.projected) for x in (q, k))
+    bias = layer.form if layer.form is not None and layer.form.kind == "bias" else None
+    if layer.form is not None and layer.form.kind == "rotation" and not call.rotations:
+        unseen.append("the rotation (the model calls no function for it that posenc knows)")
+    factor = float(group.get("softmax_factor", 1.0))
+    if factor != 1.0:
+        made["scale"] = (made.get("scale") or call.q.shape[-1] ** -0.5) * factor
+    if place.is_cross:
+        made.update(causal=False, window=0, chunk=0)
+        bias = None
+    return Expected(made, bias, _mask_of(options, place, call), None if place.is_cross else _packed_lengths(options, call),
+                    unseen=tuple(unseen)), q, k
+
+
+def before_repeat(call: Call, k: Any) -> Any:
+    """The keys before each head was repeated for the queries that share it, where they were seen."""
+    found = [in_order(one, k.shape[2]) for rotation in call.rotations for one in rotation.after]
+    if len(found) > 1 and 1 < found[1].shape[1] < k.shape[1] and k.shape[1] % found[1].shape[1] == 0:
+        if torch.equal(found[1].repeat_interleave(k.shape[1] // found[1].shape[1], 1), k):
+            return found[1]
+    return k
+
+
+def _start_of(x: Any, call: Call, starts: Sequence[Any]) -> Any:
+    """x before its rotation, where that was seen."""
+    for one, start in zip([in_order(y, x.shape[2]) for r in call.rotations for y in r.after], starts):
+        if one.shape == x.shape and torch.equal(one, x):
+            return start
+    return x
+
+
+__all__ = ["NotSeen", "Place", "before_repeat", "changed_after_rotation", "expected_of", "in_order", "place_of"]
