@@ -49,7 +49,7 @@ def place_of(model: Model, name: str, layer: int | None) -> Place:
     index = layer if layer is not None else numbers[0] if numbers else 0
     groups = list(model._groups_of(index, part))
     if len(groups) > 1:
-        named = [one for one in groups if str(one["layer_type"]) in ("encoder", "decoder") and f".{one['layer_type']}" in path]
+        named = [one for one in groups if str(one["layer_type"]) in ("encoder", "decoder") and f".{one['layer_type']}." in path]
         groups = named or ([] if all(one["layer_type"] in ("encoder", "decoder") for one in groups) else groups)
         if len(groups) != 1:
             raise NotSeen("several parts of the model have this layer, and the module's name does not say which it is")
@@ -158,7 +158,7 @@ def _mask_of(options: Mapping[str, Any], place: Place, call: Call) -> Any:
 def _packed_lengths(options: Mapping[str, Any], call: Call) -> Sequence[int] | None:
     """The lengths of packed sequences, by positions that start again."""
     ids = options.get("position_ids")
-    if ids is None or ids.dim() != 2 or ids.shape[-1] != call.q.shape[2] or options.get("attention_mask") is not None:
+    if ids is None or getattr(ids, "ndim", 0) != 2 or ids.shape[-1] != call.q.shape[2] or options.get("attention_mask") is not None:
         return None
     starts = [0, *(i for i in range(1, ids.shape[1]) if int(ids[0, i]) != int(ids[0, i - 1]) + 1), ids.shape[1]]
     if len(starts) < 3:
@@ -179,7 +179,7 @@ def expected_of(files: Model, model: Any, place: Place, call: Call, options: Map
         raise NotSeen(f"{call.q.shape[2]} queries and {call.k.shape[2]} keys: of another sequence, or of a cache")
     sinks = call.sinks.detach().float().cpu().flatten() if group.get("sinks") and call.sinks is not None else None
     weights = None
-    if scheme.name in ("t5",) and not place.is_cross:
+    if scheme.name == "t5":
         weights = _table_for(model, call.name, scheme.name, call.q.shape[1])
     causal = None
     if group["causal"] is None:

@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 ROTATIONS = ("apply_rotary_pos_emb", "apply_rotary_emb", "apply_rotary", "rotary", "apply_multimodal_rotary_pos_emb",
              "apply_rotary_pos_emb_interleave")
+HAS_KEYWORD_HOOKS = "with_kwargs" in inspect.signature(torch.nn.Module.register_forward_pre_hook).parameters
 _LIKE_A_ROTATION = re.compile(r"apply_(\w+_)?(rotary|rope)")
 
 
@@ -70,7 +71,7 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.loose: list[tuple[str, int | None, Rotation]] = []
-        self.ids: list[Any] = []  #: what modules that make angles got as positions
+        self.ids: list[Any] = []  #: position ids with axes that modules were given
         self.is_inside = False  # of a recorded attention function
         self.is_rotating = False
         self._stack: list[_Frame] = []
@@ -102,6 +103,12 @@ class Recorder:
         near = [one for one in self._stack if one.name.startswith(frame.name)]
         self.calls.append(Call(frame.name, frame.layer, **tensors, rotations=frame.rotations,
                                projected=[_copy(x) for one in near for x in one.projected]))
+
+    def positions_of(self, _: Any, arguments: Sequence[Any], options: Any) -> None:
+        """The positions that a module is given, the outermost first."""
+        one = options.get("position_ids")
+        if isinstance(one, torch.Tensor) and one.dim() == 3:
+            self.ids.append(_copy(one))
 
     # --- attention as a function --------------------------------------------------------------------------------------
 
@@ -269,9 +276,10 @@ def recorded(model: Any, rotation: str | None) -> Iterator[Recorder]:
     recorder = Recorder()
     with ExitStack() as stack:
         for name, module in model.named_modules():
-            hook = module.register_forward_pre_hook(lambda module, _, name=name: recorder.enter(name, module))
-            stack.callback(hook.remove)
+            stack.callback(module.register_forward_pre_hook(lambda module, _, name=name: recorder.enter(name, module)).remove)
             stack.callback(module.register_forward_hook(lambda *seen: recorder.leave(seen[-1])).remove)
+            if HAS_KEYWORD_HOOKS:
+                stack.callback(module.register_forward_pre_hook(recorder.positions_of, with_kwargs=True).remove)
         _patch_rotations(model, rotation, recorder, stack)
         _patch_interface(recorder, stack)
         with _Products(recorder):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import Any, Literal
+from typing import Any, Literal, Mapping
 
 import torch
 
@@ -16,17 +16,34 @@ from . import torch as posenc_torch
 NAME = "posenc"
 
 
-def use(model: Any, *, attention: bool = True, rotary: Literal["exact", "hf-f32"] | None = "exact") -> Any:
+def use(model: Any, *, attention: bool = True, rotary: Literal["exact", "hf-f32"] | None = "exact",
+        inputs: Mapping[str, Any] | None = None, check: bool = True) -> Any:
     """Makes a transformers model compute with posenc; returns the model.
 
     rotary: "exact" replaces every rotary embedding by one with correctly rounded cosines and sines, "hf-f32" by one with
       the float32 angles that transformers itself uses; None: unchanged. (A vision tower's own angles are unchanged too.)
     attention: registers posenc's attention and its masks, and switches the model to it.
+    inputs: the arguments of the forwards before and after that are compared; None: 16 random tokens, for models of text.
+    check: False leaves these out.
     Softcap, sinks, windows, padding, packed sequences and any other mask are kept. T5's bias is kept as well, but has no
     gradient here: under torch.no_grad() T5 works, training it raises. So does everything else that posenc does not support
     there (dropout, rotary embeddings that are not cosines and sines, a model such as BLOOM that computes attention itself):
     nothing is silently dropped.
+    Raises: NotImplementedError that names the first layer whose output is another than before; the model is then as it was.
     """
+    before = _outputs(model, inputs) if check else None
+    undo = _Undo(model)
+    try:
+        _exchange(model, attention, rotary)
+        if before is not None:
+            _compare(before, _outputs(model, inputs))
+    except BaseException:
+        undo()
+        raise
+    return model
+
+
+def _exchange(model: Any, attention: bool, rotary: Any) -> None:
     if attention:
         _refuse_own_attention(model)
     if rotary is not None:
@@ -44,7 +61,92 @@ def use(model: Any, *, attention: bool = True, rotary: Literal["exact", "hf-f32"
             config = getattr(module, "config", None)
             if getattr(config, "_attn_implementation_internal", NAME) != NAME:
                 config._attn_implementation_internal = NAME  # type: ignore[union-attr]
-    return model
+
+
+# --- the model before and after -----------------------------------------------------------------------------------------
+
+
+class _Undo:
+    """Remembers the modules and attention functions of a model, and puts them back."""
+
+    def __init__(self, model: Any) -> None:
+        self.children = [(parent, dict(parent._modules)) for parent in model.modules()]
+        configs = [one for module in model.modules() for one in _configs_in(getattr(module, "config", None))]
+        self.configs = [(config, config._attn_implementation_internal) for config in configs]
+
+    def __call__(self) -> None:
+        for parent, modules in self.children:
+            parent._modules.clear()
+            parent._modules.update(modules)
+        for config, name in self.configs:
+            config._attn_implementation_internal = name
+
+
+def _configs_in(config: Any) -> list[Any]:
+    """A config and those of its parts."""
+    if not hasattr(config, "_attn_implementation_internal"):
+        return []
+    return [config, *(found for key in getattr(config, "sub_configs", {}) for found in _configs_in(getattr(config, key, None)))]
+
+
+def _default_inputs(model: Any) -> Mapping[str, Any]:
+    """Tokens for a model of text.
+
+    Raises: NotImplementedError for models that take something else.
+    """
+    main = getattr(model, "main_input_name", "input_ids")
+    config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
+    size = getattr(config, "vocab_size", None)
+    if main != "input_ids" or not isinstance(size, int):
+        raise NotImplementedError(f"use: {type(model).__name__} takes {main}; pass inputs= for the forwards that are compared, "
+                                  "or check=False")
+    device = next(model.parameters()).device
+    tokens = torch.randint(0, size, (1, 16), generator=torch.Generator().manual_seed(0)).to(device)
+    is_both = getattr(model.config, "is_encoder_decoder", False) and "decoder_input_ids" in inspect.signature(model.forward).parameters
+    return {"input_ids": tokens, "decoder_input_ids": tokens[:, :8]} if is_both else {"input_ids": tokens}
+
+
+def _tensors_in(value: Any) -> list[Any]:
+    if isinstance(value, torch.Tensor):
+        return [value.detach().float().cpu()] if value.is_floating_point() else []
+    values = value.values() if isinstance(value, Mapping) else value if isinstance(value, (tuple, list)) else ()
+    return [found for one in values for found in _tensors_in(one)]
+
+
+def _outputs(model: Any, inputs: Mapping[str, Any] | None) -> tuple[list[tuple[str, list[Any]]], str]:
+    """What each module that is called attention gave, in order, and at last the model; and the type of its numbers."""
+    given = _default_inputs(model) if inputs is None else inputs
+    seen: list[tuple[str, list[Any]]] = []
+    hooks = []
+    for name, module in model.named_modules():
+        if any(word in type(module).__name__.lower() for word in ("attention", "attn")):
+            hooks.append(module.register_forward_hook(lambda _, __, out, name=name: seen.append((name, _tensors_in(out)[:1]))))
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            seen.append(("its output", _tensors_in(model(**given))))
+    finally:
+        model.train(was_training)
+        for hook in hooks:
+            hook.remove()
+    return seen, str(next((one.dtype for one in model.parameters() if one.is_floating_point()), torch.float32))
+
+
+def _compare(before: tuple[Any, str], after: tuple[Any, str]) -> None:
+    """Raises if an output differs by more than other sums round; of 16 bits, every layer does."""
+    tolerance = 1e-3 if before[1] in ("torch.float32", "torch.float64") else 6e-2
+    for (name, ours), (_, theirs) in zip(after[0], before[0]):
+        for a, b in zip(ours, theirs):
+            if a.shape != b.shape:
+                continue
+            finite = torch.isfinite(b)
+            most = float(b[finite].abs().max()) if bool(finite.any()) else 0.0
+            off = float((a - b)[finite].abs().max()) if most else 0.0
+            if not off <= tolerance * most:
+                raise NotImplementedError(f"use: {name} differs by {off / most:.2g} of its largest value from what it gave before; "
+                                          "the model was left as it was")
 
 
 def _refuse_own_attention(model: Any) -> None:

@@ -105,6 +105,8 @@ class WatchReport:
         return grid(f"{self.model_type}: attention of one forward", ("layer", "module", "verdict", "agrees", "differs", "could not be seen"), rows)
 
 
+_NOT_TEXT = ("pixel", "image", "video", "audio", "grid", "input_features")
+
 # --- rotations ------------------------------------------------------------------------------------------------------------
 
 
@@ -178,6 +180,8 @@ def _verdict(call: Call, files: Model, model: Any, positions: Any, options: Mapp
                 problem = "the rotation (positions of images and audio are not in the arguments)"
             else:
                 results, remark = _rotation_results(call, layer, positions, options)
+            if results and options.get("posenc_own_ids"):
+                problem = "position ids of images (the model's own were taken; pass positions=)"
         seen = _attention_verdict(call, files, model, place, options) if call.q is not None else None
     except (NotSeen, ValueError, NotImplementedError) as error:
         problem = str(error) if not results else problem
@@ -257,6 +261,9 @@ def watch(model: Any, *inputs: Any, config: ModelSource | Model | None = None, p
     finally:
         model.train(was_training)
     calls = _calls_of(recorder)
+    if "position_ids" not in options and any(word in name for name in options for word in _NOT_TEXT):
+        own = next((one for one in recorder.ids if one.dim() == 3), None)
+        options = {**options, "position_ids": own, "posenc_own_ids": True} if own is not None else options
     if not calls:
         raise TypeError("watch: no module of this model computes attention or calls a rotation that posenc knows "
                         f"({', '.join(ROTATIONS)}); name it with rotation=")
