@@ -37,6 +37,7 @@ class Expected:
     bias: Form | None = None
     key_mask: Any = None  #: [batch, keys] bool: which keys are tokens
     packed: Sequence[int] | None = None  #: lengths of packed sequences
+    mask: Any = None  #: [batch, 1, queries, keys], where the files leave the mask to the caller: the model's own
     heads_are_tiled: bool = False
     unseen: tuple[str, ...] = ()
 
@@ -66,6 +67,8 @@ def computed(call: _Tensors, expected: Expected) -> Any:
             options["packed"] = list(expected.packed)
         if expected.key_mask is not None:
             options["key_mask"] = expected.key_mask[i : i + 1]
+        if expected.mask is not None:
+            options["mask"] = expected.mask[min(i, len(expected.mask) - 1)][None].contiguous()
         one = [x[i : i + 1].contiguous() for x in (q, k, v)]
         outputs.append(attention(*one, expected.bias, **options))
     return torch.cat(outputs)

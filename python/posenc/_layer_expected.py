@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Mapping, Sequence
 
 import torch
@@ -147,7 +147,8 @@ def _table_for(model: Any, name: str, scheme: str, heads: int) -> Any:
 
 def _mask_of(options: Mapping[str, Any], place: Place, call: Call) -> Any:
     """Which keys are tokens, from the arguments of forward, [batch, keys] bool."""
-    names = ("decoder_attention_mask",) if place.part == "decoder" and not place.is_cross else ("attention_mask", "encoder_attention_mask")
+    is_second = place.part == "decoder" and not place.is_cross and any(name.startswith("decoder_") for name in options)
+    names = ("decoder_attention_mask",) if is_second else ("attention_mask", "encoder_attention_mask")
     for name in names if place.part in (None, "encoder", "decoder") or place.is_cross else ():
         mask = options.get(name)
         if mask is not None and getattr(mask, "ndim", 0) == 2 and tuple(mask.shape) == (call.q.shape[0], call.k.shape[2]):
@@ -222,4 +223,13 @@ def _start_of(x: Any, call: Call, starts: Sequence[Any]) -> Any:
     return x
 
 
-__all__ = ["NotSeen", "Place", "before_repeat", "changed_after_rotation", "expected_of", "in_order", "place_of"]
+def with_own_mask(expected: Expected, call: Call) -> Expected:
+    """The same with the mask that the model made, for inputs whose masks the files leave to the caller."""
+    keys = call.k.shape[2]
+    mask = call.mask[..., :keys].detach().cpu()
+    mask = mask if mask.dtype == torch.bool else mask > -1e4
+    unseen = (*expected.unseen, "the mask (the model's own was taken, since the inputs are not only text)")
+    return replace(expected, options={**expected.options, "causal": False, "window": 0, "chunk": 0}, mask=mask, key_mask=None, packed=None, unseen=unseen)
+
+
+__all__ = ["NotSeen", "Place", "before_repeat", "changed_after_rotation", "expected_of", "in_order", "place_of", "with_own_mask"]

@@ -39,6 +39,7 @@ class Call:
     out: Any
     weights: Any = None
     sinks: Any = None
+    mask: Any = None  #: of four axes, as the attention function got it
     rotations: list[Rotation] = field(default_factory=list)
     projected: list[Any] = field(default_factory=list)  #: what linear layers of this module gave
 
@@ -127,7 +128,8 @@ class Recorder:
                 self.is_inside = False
             out = result[0] if isinstance(result, tuple) else result
             if q.dim() == 4 and out.dim() >= 3 and out.numel() == q.shape[0] * q.shape[1] * q.shape[2] * v.shape[-1]:
-                self._add(frame, q=q, k=k, v=v, sinks=options.get("s_aux"),
+                mask = options.get("attention_mask", arguments[0] if arguments else None)
+                self._add(frame, q=q, k=k, v=v, sinks=options.get("s_aux"), mask=mask if getattr(mask, "ndim", 0) == 4 else None,
                           out=_copy(out).reshape(q.shape[0], q.shape[2], q.shape[1], v.shape[-1]).transpose(1, 2))
             return result
 

@@ -394,7 +394,7 @@ def _rotary_schemes(config: Any, layer_type: str | None, mix_axes: bool) -> dict
     for group in read_model(config).groups:
         if group["scheme"]["scheme"] == "rope":
             fields = {key: value for key, value in group["scheme"].items() if key != "magnitude"}
-            scheme = replace(scheme_from(fields), first_dim=0)
+            scheme = replace(scheme_from(fields), first_dim=0, sign=1)  # what the model rotates with them has the sign
             found.setdefault(group["layer_type"], scheme if mix_axes else replace(scheme, sections=()))
     if not found:
         raise NotImplementedError("RotaryEmbedding: this config has no RoPE")

@@ -12,6 +12,7 @@ from typing import Any, Literal, Mapping
 import torch
 
 from . import torch as posenc_torch
+from .models import read_model
 
 NAME = "posenc"
 
@@ -202,8 +203,7 @@ def _same_outputs(theirs: Any, numerics: str) -> Any:
 
 def _has_axes(config: Any) -> bool:
     """Whether positions have three coordinates, as the rotary module of Qwen2-VL and its successors requires."""
-    parameters = getattr(config, "rope_parameters", None) or {}
-    return "mrope_section" in parameters
+    return any(group["scheme"].get("sections") for group in read_model(config).groups)
 
 
 # --- attention ----------------------------------------------------------------------------------------------------------
@@ -237,9 +237,15 @@ def _pattern(function: Any) -> dict[str, int]:
     raise LookupError(function.__qualname__)
 
 
+class KeyMask(torch.Tensor):
+    """Which keys are tokens, [batch, keys], and what else the mask of these layers has: pattern["causal"], pattern["window"]."""
+
+    pattern: dict[str, int]
+
+
 def padding_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, kv_offset: int = 0, mask_function: Any = None,
                  attention_mask: Any = None, **options: Any) -> Any:
-    """The mask that attention_forward takes: which keys are tokens, [batch, keys] (None: all are); where the pattern is
+    """The mask that attention_forward takes: which keys are tokens, [batch, keys], with its pattern; where the pattern is
     neither causal nor a window, or the queries are not the last of the keys, the whole pattern, [batch, 1, queries, keys]."""
     try:
         if mask_function is not None:
@@ -254,9 +260,12 @@ def padding_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int =
         return sdpa_mask(batch_size=batch_size, q_length=q_length, kv_length=kv_length, q_offset=q_offset, kv_offset=kv_offset,
                          mask_function=mask_function, attention_mask=attention_mask, **options)
     if attention_mask is None:
-        return None
-    mask = attention_mask[:, -kv_length:] if attention_mask.shape[-1] > kv_length else attention_mask
-    return None if bool(mask.all()) else mask.to(torch.bool)
+        mask = torch.ones(batch_size, kv_length, dtype=torch.bool)
+    else:
+        mask = attention_mask[:, -kv_length:] if attention_mask.shape[-1] > kv_length else attention_mask
+    made = mask.to(torch.bool).as_subclass(KeyMask)
+    made.pattern = {"causal": 0, "window": 0, **(_pattern(mask_function) if mask_function is not None else {"causal": 1})}
+    return made
 
 
 def attention_forward(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, scaling: float | None = None,
@@ -267,6 +276,9 @@ def attention_forward(module: Any, query: Any, key: Any, value: Any, attention_m
         raise NotImplementedError("posenc: attention with dropout")
     causal = bool(getattr(module, "is_causal", True)) if is_causal is None else bool(is_causal)
     pattern, key_mask, window = position_bias, attention_mask, int(sliding_window or 0)
+    if isinstance(attention_mask, KeyMask):  # what its mask function says, whatever the module says
+        causal, window = bool(attention_mask.pattern["causal"]), attention_mask.pattern["window"]
+        key_mask = None if bool(attention_mask.all()) else attention_mask.as_subclass(torch.Tensor)
     if attention_mask is not None and attention_mask.dim() == 4:  # it has everything in it
         key_mask, causal, window = None, False, 0
         pattern = attention_mask if position_bias is None else position_bias.masked_fill(~attention_mask, -math.inf)

@@ -194,7 +194,7 @@ def _attention_verdict(call: Call, files: Model, model: Any, place: Any, options
     import torch
 
     from ._attention_seen import AttentionVerdict, judged
-    from ._layer_expected import NotSeen, before_repeat, changed_after_rotation, expected_of
+    from ._layer_expected import NotSeen, before_repeat, changed_after_rotation, expected_of, with_own_mask
 
     try:
         expected, q, k = expected_of(files, model, place, call, options)
@@ -213,7 +213,12 @@ def _attention_verdict(call: Call, files: Model, model: Any, place: Any, options
         rows &= expected.key_mask[:, None, :, None]
     elif expected.key_mask is not None:
         rows &= expected.key_mask.any(1)[:, None, None, None]
-    return judged(replace(call, q=q, k=before_repeat(call, k)), expected, rows)
+    seen = replace(call, q=q, k=before_repeat(call, k))
+    verdict = judged(seen, expected, rows)
+    if verdict.verdict != "differs" or call.mask is None or not any(word in name for name in options for word in _NOT_TEXT):
+        return verdict
+    other = judged(seen, with_own_mask(expected, call), rows)
+    return verdict if other.verdict == "differs" else other
 
 
 def _calls_of(recorder: Recorder) -> list[Call]:
