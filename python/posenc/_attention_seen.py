@@ -217,6 +217,12 @@ def judged(call: Call, expected: Expected, rows: Any) -> AttentionVerdict:
     tolerance = _tolerance(call)
     wanted = computed(tensors, expected)
     distance = _distance(wanted, tensors.got, tensors.rows)
+    if distance > tolerance and call.v is None:  # of products, the scale may be in the queries, where it was not seen
+        unscaled = _with(expected, scale=1.0)
+        if _distance(computed(tensors, unscaled), tensors.got, tensors.rows) <= tolerance:
+            expected = replace(unscaled, unseen=(*expected.unseen, "scale (queries were multiplied before the product)"))
+            wanted = computed(tensors, expected)
+            distance = _distance(wanted, tensors.got, tensors.rows)
     if distance > tolerance:
         return AttentionVerdict("differs", differs=tuple(_name_of(expected, tensors, tolerance, wanted)), largest_difference=distance)
     shown: dict[str, bool] = {}

@@ -10,7 +10,7 @@ import torch
 
 from ._attention_seen import Expected, factor_between
 from ._recording import Call
-from .models import Layer, Model, layer as prepared_layer
+from .models import Layer, Model, PreparedLayer, layer as prepared_layer, read_model
 
 _CROSS = re.compile(r"cross_?att|encoder_attn|EncDecAttention|encoder_decoder|multihead_attn|crossattention", re.IGNORECASE)
 _PARTS = {"vision": r"vision|visual|image|vit\b|pixel", "audio": r"audio|speech|sound|whisper"}
@@ -24,30 +24,75 @@ class NotSeen(Exception):
 class Place:
     """A layer of the files: its part (None: the model has one) and its number."""
 
+    files: Model
     part: str | None
     index: int
     group: Mapping[str, Any]
     is_cross: bool
 
-    def layer(self, model: Model) -> Layer:
-        return model._layer(self.index, self.group)
+    def layer(self) -> Layer:
+        return self.files._layer(self.index, self.group)
 
 
-def place_of(model: Model, name: str, layer: int | None) -> Place:
-    """The layer that a module belongs to, by its name.
+def _config_of(model: Any, name: str) -> Any:
+    """The config of a module: its own, else that of the nearest module around it."""
+    modules = dict(model.named_modules())
+    parts = name.split(".")
+    for count in range(len(parts), -1, -1):
+        config = getattr(modules.get(".".join(parts[:count])), "config", None)
+        if hasattr(config, "model_type") and hasattr(config, "to_dict"):
+            return config
+    return None
+
+
+def _keys_to(config: Any, wanted: Any) -> str | None:
+    """The key of a part's config within a config, at any depth; None if it is not there."""
+    for key in getattr(config, "sub_configs", {}):
+        part = getattr(config, key, None)
+        if part is wanted:
+            return str(key)
+        if part is not None and (found := _keys_to(part, wanted)) is not None:
+            return found
+    return None
+
+
+def _source_of(files: Model, model: Any, name: str) -> tuple[Model, str | None]:
+    """What describes a module: the model's files and its part there, or the files of its own config.
+
+    Raises: NotSeen if neither does.
+    """
+    root, own = getattr(model, "config", None), _config_of(model, name)
+    if own is None or own is root or not hasattr(root, "sub_configs"):
+        return files, None
+    text = root.get_text_config() if hasattr(root, "get_text_config") else root
+    if own is text or own.model_type == root.model_type:
+        return files, None
+    key = (_keys_to(root, own) or "").replace("_config", "")
+    if key in {str(one["part"]) for one in files.data["parts"]}:
+        return files, key
+    try:
+        return read_model(own), None
+    except (ValueError, NotImplementedError) as error:
+        raise NotSeen(f"the files do not describe its part: {error}") from None
+
+
+def place_of(files: Model, model: Any, name: str, layer: int | None) -> Place:
+    """The layer that a module belongs to, by its config and its name.
 
     Raises: NotSeen if the files describe no such layer, or several that its name does not tell apart.
     """
-    path = "." + name.lower()
-    its_part = next((part for part, words in _PARTS.items() if re.search(words, path)), None)
-    known = {str(one["part"]) for one in model.data["parts"]}
-    part = its_part if its_part in known else None
-    if part is None and its_part is not None and known | {str(group["layer_type"]) for group in model.groups} != {"None"}:
-        if "text" not in path and known:
-            raise NotSeen(f"the files describe no {its_part} part")
-    numbers = [int(one) for one in re.findall(r"\.(\d+)(?=\.|$)", path)]
+    path = "." + name.lower() + "."
+    source, part = _source_of(files, model, name)
+    if part is None and source is files:
+        words = next((one for one, pattern in _PARTS.items() if re.search(pattern, path)), None)
+        known = {str(one["part"]) for one in source.data["parts"]}
+        if words is not None and known and "text" not in path:
+            if words not in known:
+                raise NotSeen(f"the files describe no {words} part")
+            part = words
+    numbers = [int(one) for one in re.findall(r"\.(\d+)(?=\.)", path)]
     index = layer if layer is not None else numbers[0] if numbers else 0
-    groups = list(model._groups_of(index, part))
+    groups = list(source._groups_of(index, part))
     if len(groups) > 1:
         named = [one for one in groups if str(one["layer_type"]) in ("encoder", "decoder") and f".{one['layer_type']}." in path]
         groups = named or ([] if all(one["layer_type"] in ("encoder", "decoder") for one in groups) else groups)
@@ -56,7 +101,7 @@ def place_of(model: Model, name: str, layer: int | None) -> Place:
         part = str(groups[0]["layer_type"])
     if not groups:
         raise NotSeen(f"the files describe no layer {index}" + (f" of the {part} part" if part else ""))
-    return Place(part, index, groups[0], _CROSS.search(name) is not None)
+    return Place(source, part, index, groups[0], _CROSS.search(name) is not None)
 
 
 # --- what happens to queries and keys before attention ----------------------------------------------------------------
@@ -169,24 +214,38 @@ def _packed_lengths(options: Mapping[str, Any], call: Call) -> Sequence[int] | N
     return [b - a for a, b in zip(starts, starts[1:])]
 
 
-def expected_of(files: Model, model: Any, place: Place, call: Call, options: Mapping[str, Any]) -> tuple[Expected, Any, Any]:
+def _prepared(place: Place, **inputs: Any) -> PreparedLayer:
+    """The layer as posenc.layer gives it; where position was added to the embeddings in a way that it does not compute, the
+    options alone."""
+    group = place.group
+    is_added = group["scheme"].get("available", True) is False and str(group.get("formula", "")).startswith("x + ")
+    if not is_added or group.get("token_mixer") or group.get("other_attention"):
+        return prepared_layer(place.files, place.index, part=place.part, **inputs)
+    warm = group.get("temperature")
+    options = {"causal": bool(inputs["causal"] if group["causal"] is None else group["causal"]), "window": group.get("window") or 0,
+               "chunk": group.get("chunk") or 0, "scale": 1.0 if group.get("unscaled") else group.get("scale"), "softcap": group.get("softcap"),
+               "sinks": inputs["sinks"], "temperature": (warm["scale"], warm["length"], warm["shift"], warm["rule"]) if warm else None}
+    return PreparedLayer(form=None, options=options, addition=None, first_position=group["first_position"], notes=())
+
+
+def expected_of(model: Any, place: Place, call: Call, options: Mapping[str, Any]) -> tuple[Expected, Any, Any]:
     """What the files say for a call, and its queries and keys as they are before what attention does to them.
 
     Raises: NotSeen, NotImplementedError or Error that says why it cannot be compared.
     """
     group, unseen = place.group, []
-    scheme = place.layer(files).scheme
+    scheme = group["scheme"]["scheme"]
     if call.q.shape[2] != call.k.shape[2] and not place.is_cross:
         raise NotSeen(f"{call.q.shape[2]} queries and {call.k.shape[2]} keys: of another sequence, or of a cache")
     sinks = call.sinks.detach().float().cpu().flatten() if group.get("sinks") and call.sinks is not None else None
     weights = None
-    if scheme.name == "t5":
-        weights = _table_for(model, call.name, scheme.name, call.q.shape[1])
+    if scheme == "t5":
+        weights = _table_for(model, call.name, scheme, call.q.shape[1])
     causal = None
     if group["causal"] is None:
         causal = bool(getattr(dict(model.named_modules()).get(call.name), "is_causal", False))
         unseen.append("whether the layer is causal (the files do not say)")
-    layer = prepared_layer(files, place.index, part=place.part, length=call.q.shape[2], weights=weights, sinks=sinks, causal=causal)
+    layer = _prepared(place, length=call.q.shape[2], weights=weights, sinks=sinks, causal=causal)
     made = dict(layer.options)
     q, k = call.q, call.k
     if made.get("temperature") is not None:

@@ -163,44 +163,44 @@ def _rotation_results(call: Call, layer: Any, positions: Any, options: Mapping[s
 
 
 def _verdict(call: Call, files: Model, model: Any, positions: Any, options: Mapping[str, Any]) -> LayerVerdict:
-    from ._attention_seen import AttentionVerdict
     from ._layer_expected import NotSeen, place_of
 
     results: list[CheckResult] = []
-    problem, remark, scheme, part, seen = "", "", None, None, None
-    index = call.layer or 0
+    problem, remark, scheme = "", "", None
     try:
-        place = place_of(files, call.name, call.layer)
-        part, index = place.part, place.index
-        layer = place.layer(files)
+        place = place_of(files, model, call.name, call.layer)
+    except (NotSeen, ValueError, NotImplementedError) as error:
+        return LayerVerdict(call.layer or 0, call.name, None, None, None, str(error))
+    try:
+        layer = place.layer()
         scheme = layer.scheme
-        turns = hasattr(scheme, "layout")
-        if turns and call.rotations and not place.is_cross:
-            if part not in (None, "encoder", "decoder"):
+        if hasattr(scheme, "layout") and call.rotations and not place.is_cross:
+            if place.part not in (None, "encoder", "decoder") or _axes_of(scheme) == 2:
                 problem = "the rotation (positions of images and audio are not in the arguments)"
             else:
                 results, remark = _rotation_results(call, layer, positions, options)
             if results and options.get("posenc_own_ids"):
                 problem = "position ids of images (the model's own were taken; pass positions=)"
-        seen = _attention_verdict(call, files, model, place, options) if call.q is not None else None
-    except (NotSeen, ValueError, NotImplementedError) as error:
-        problem = str(error) if not results else problem
-        seen = seen or AttentionVerdict("not seen", unseen=(str(error),) if results else ())
+    except (ValueError, NotImplementedError) as error:
+        problem = str(error)
+    seen = _attention_verdict(call, model, place, options) if call.q is not None else None
     q, k = (*results, None, None)[:2] if len(results) != 1 else (results[0], results[0])
-    return LayerVerdict(index, call.name, scheme, q, k, problem, seen, part, remark)
+    if seen is not None and seen.verdict == "not seen" and problem:
+        problem = ""  # one reason is enough
+    return LayerVerdict(place.index, call.name, scheme, q, k, problem, seen, place.part, remark)
 
 
-def _attention_verdict(call: Call, files: Model, model: Any, place: Any, options: Mapping[str, Any]) -> AttentionVerdict:
+def _attention_verdict(call: Call, model: Any, place: Any, options: Mapping[str, Any]) -> AttentionVerdict:
     import torch
 
     from ._attention_seen import AttentionVerdict, judged
     from ._layer_expected import NotSeen, before_repeat, changed_after_rotation, expected_of, with_own_mask
 
     try:
-        expected, q, k = expected_of(files, model, place, call, options)
+        expected, q, k = expected_of(model, place, call, options)
     except (NotSeen, ValueError, NotImplementedError, TypeError) as error:
         return AttentionVerdict("not seen", unseen=(f"attention ({error})",))
-    is_normed = any("after they are rotated" in note for note in files.notes)
+    is_normed = any("after they are rotated" in note for note in place.files.notes)
     if not place.is_cross and not is_normed and expected.options.get("temperature") is None:
         for what, name in (("q", "queries"), ("k", "keys")):
             change = changed_after_rotation(call, what)
