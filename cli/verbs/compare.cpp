@@ -206,7 +206,7 @@ Verb compare_verb(Command program) {
       "Shows where Hugging Face, vLLM, llama.cpp and CTranslate2 treat the position of this model differently, how "
       "large the difference is at this length, and where to read each engine's code. Differences are computed by "
       "applying both ways; differences below bfloat16 rounding count as agreement. Exits with 0 if all engines "
-      "agree, and with 1 if they differ or nothing could be compared. More engines: hf4 (transformers 4), sglang, mlx, exllamav3, "
+      "agree, and with 1 if they differ or nothing could be compared. More engines: hf4 (transformers 4), sglang, mlx, exllamav3, tensorrt-llm, "
       "and exact, which is the exact mathematics. With --exit-code it prints one line for each topic that differs and "
       "nothing if none does, for a test of a trainer against a server.";
   verb.examples =

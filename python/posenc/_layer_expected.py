@@ -194,7 +194,7 @@ def _mask_of(options: Mapping[str, Any], place: Place, call: Call) -> Any:
     """Which keys are tokens, from the arguments of forward, [batch, keys] bool."""
     is_second = place.part == "decoder" and not place.is_cross and any(name.startswith("decoder_") for name in options)
     names = ("decoder_attention_mask",) if is_second else ("attention_mask", "encoder_attention_mask")
-    for name in names if place.part in (None, "encoder", "decoder") or place.is_cross else ():
+    for name in names if place.part not in _PARTS or place.is_cross else ():
         mask = options.get(name)
         if mask is not None and getattr(mask, "ndim", 0) == 2 and tuple(mask.shape) == (call.q.shape[0], call.k.shape[2]):
             return mask.detach().cpu() != 0
@@ -228,8 +228,10 @@ def _prepared(place: Place, **inputs: Any) -> PreparedLayer:
     return PreparedLayer(form=None, options=options, addition=None, first_position=group["first_position"], notes=())
 
 
-def expected_of(model: Any, place: Place, call: Call, options: Mapping[str, Any]) -> tuple[Expected, Any, Any]:
+def expected_of(model: Any, place: Place, call: Call, options: Mapping[str, Any], causal: bool) -> tuple[Expected, Any, Any]:
     """What the files say for a call, and its queries and keys as they are before what attention does to them.
+
+    causal: whether it is, where the files do not say.
 
     Raises: NotSeen, NotImplementedError or Error that says why it cannot be compared.
     """
@@ -241,11 +243,10 @@ def expected_of(model: Any, place: Place, call: Call, options: Mapping[str, Any]
     weights = None
     if scheme == "t5":
         weights = _table_for(model, call.name, scheme, call.q.shape[1])
-    causal = None
     if group["causal"] is None:
-        causal = bool(getattr(dict(model.named_modules()).get(call.name), "is_causal", False))
         unseen.append("whether the layer is causal (the files do not say)")
-    layer = _prepared(place, length=call.q.shape[2], weights=weights, sinks=sinks, causal=causal)
+    layer = _prepared(place, length=call.q.shape[2], weights=weights, sinks=sinks,
+                      causal=causal if group["causal"] is None else None)
     made = dict(layer.options)
     q, k = call.q, call.k
     if made.get("temperature") is not None:
@@ -287,7 +288,7 @@ def with_own_mask(expected: Expected, call: Call) -> Expected:
     keys = call.k.shape[2]
     mask = call.mask[..., :keys].detach().cpu()
     mask = mask if mask.dtype == torch.bool else mask > -1e4
-    unseen = (*expected.unseen, "the mask (the model's own was taken, since the inputs are not only text)")
+    unseen = (*expected.unseen, "the mask (the model's own was taken, which the files leave to the caller)")
     return replace(expected, options={**expected.options, "causal": False, "window": 0, "chunk": 0}, mask=mask, key_mask=None, packed=None, unseen=unseen)
 
 

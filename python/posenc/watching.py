@@ -184,20 +184,22 @@ def _verdict(call: Call, files: Model, model: Any, positions: Any, options: Mapp
     except (ValueError, NotImplementedError) as error:
         problem = str(error)
     seen = _attention_verdict(call, model, place, options) if call.q is not None else None
+    if seen is not None and seen.verdict == "differs" and place.group["causal"] is None:
+        seen = _attention_verdict(call, model, place, options, causal=True)
     q, k = (*results, None, None)[:2] if len(results) != 1 else (results[0], results[0])
     if seen is not None and seen.verdict == "not seen" and problem:
         problem = ""  # one reason is enough
     return LayerVerdict(place.index, call.name, scheme, q, k, problem, seen, place.part, remark)
 
 
-def _attention_verdict(call: Call, model: Any, place: Any, options: Mapping[str, Any]) -> AttentionVerdict:
+def _attention_verdict(call: Call, model: Any, place: Any, options: Mapping[str, Any], causal: bool = False) -> AttentionVerdict:
     import torch
 
     from ._attention_seen import AttentionVerdict, judged
     from ._layer_expected import NotSeen, before_repeat, changed_after_rotation, expected_of, with_own_mask
 
     try:
-        expected, q, k = expected_of(model, place, call, options)
+        expected, q, k = expected_of(model, place, call, options, causal)
     except (NotSeen, ValueError, NotImplementedError, TypeError) as error:
         return AttentionVerdict("not seen", unseen=(f"attention ({error})",))
     is_normed = any("after they are rotated" in note for note in place.files.notes)
@@ -215,9 +217,13 @@ def _attention_verdict(call: Call, model: Any, place: Any, options: Mapping[str,
         rows &= expected.key_mask.any(1)[:, None, None, None]
     seen = replace(call, q=q, k=before_repeat(call, k))
     verdict = judged(seen, expected, rows)
-    if verdict.verdict != "differs" or call.mask is None or not any(word in name for name in options for word in _NOT_TEXT):
+    mask = options.get("attention_mask")
+    is_others = place.is_cross or any(word in name for name in options for word in _NOT_TEXT)
+    is_others = is_others or (getattr(mask, "ndim", 0) == 2 and mask.shape[1] != seen.k.shape[2])
+    if verdict.verdict != "differs" or call.mask is None or not is_others:
         return verdict
-    other = judged(seen, with_own_mask(expected, call), rows)
+    own = with_own_mask(expected, call)
+    other = judged(seen, own, rows & own.mask.any(-1, keepdim=True))
     return verdict if other.verdict == "differs" else other
 
 

@@ -56,6 +56,7 @@ class Parts {
 
   std::vector<Part> found = {};
   std::vector<std::string> unknown = {};  // parts of unknown families
+  std::optional<std::int64_t> first_position = {};
 
  private:
   // The class's defaults, parsed; nullptr if none are known.
@@ -127,6 +128,9 @@ class Parts {
     const Json* const defaults = defaults_of(own_type);
     if (const Json* const more = defaults == nullptr ? nullptr : defaults->find("note")) {
       note(remarks_.notes, *more->as<std::string>());
+    }
+    if (const Json* const first = defaults == nullptr || depth != 0 ? nullptr : defaults->find("first_position")) {
+      first_position = *first->as<std::int64_t>();
     }
     Part part{path, own_type, {.object = &object, .defaults = defaults, .assumed = &remarks_.assumed}};
     if (!path.empty()) part.config.place = path.back() + ": ";
@@ -293,6 +297,7 @@ Model read_model(std::string_view config_json) {
   text_part.config.read = nullptr;
   warn_of_unread(text_part.config, read, remarks);
   model.groups = std::move(reading.groups);
+  for (LayerGroup& group : model.groups) group.first_position = parts.first_position.value_or(group.first_position);
   model.trained_length = reading.trained_length;
   model.usable_length = reading.usable_length;
   model.attn_factor = reading.attn_factor;

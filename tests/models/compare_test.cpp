@@ -284,7 +284,8 @@ TEST(Compare, EveryAnswerNamesItsVersion) {
     if (engine == "exact") continue;
     const auto versions = models::engine_versions();
     EXPECT_TRUE(std::any_of(versions.begin(), versions.end(), [&](const auto& one) {
-      return one.engine == engine && (one.date.starts_with("202") || one.version.starts_with("assumed"));
+      return one.engine == engine && (one.date.starts_with("202") || one.version.starts_with("assumed") ||
+                                      one.version.ends_with("(undated)"));
     })) << engine;
   }
 }
@@ -367,8 +368,9 @@ TEST(Compare, LengthsAndEngines) {
   EXPECT_EQ(compared(kPhi, 0).length, 10000);
   EXPECT_EQ(compared(kPhi, 1).length, 1);
   EXPECT_EQ(compared(R"({"model_type":"mamba","hidden_size":8})", 0).topics.size(), 0u);
-  EXPECT_EQ(error_of({"hf", "vlm"}, 8),
-            "unknown engine 'vlm' (one of hf, vllm, llama.cpp, ctranslate2, mlx, hf4, sglang, exllamav3, exact)");
+  EXPECT_EQ(
+      error_of({"hf", "vlm"}, 8),
+      "unknown engine 'vlm' (one of hf, vllm, llama.cpp, ctranslate2, mlx, hf4, sglang, exllamav3, tensorrt-llm, exact)");
   EXPECT_EQ(error_of({"hf"}, 8), "at least two engines are needed");
   EXPECT_EQ(error_of({"hf", "hf"}, 8), "engine 'hf' is named twice");
   EXPECT_EQ(error_of({}, -1), "the length must be from 1 to 2^40 but is -1");
@@ -393,6 +395,27 @@ TEST(Compare, WhatWasNotComparedDoesNotAgree) {
   const EngineComparison pair = compared(yarn, 1000, {"hf", "ctranslate2", "llama.cpp"});
   EXPECT_GT(pair.compared(), 0);
   EXPECT_TRUE(pair.agrees());
+}
+
+// TensorRT-LLM 0071496d, tensorrt_llm/functional.py, RopeEmbeddingUtils
+TEST(Compare, TensorrtLlm) {
+  const std::vector<std::string_view> engines = {"hf", "tensorrt-llm"};
+  const auto yarn = [&](std::string_view keys) {
+    return compared(fmt::format(R"({{"model_type":"qwen3","head_dim":128,"num_hidden_layers":1,
+        "max_position_embeddings":131072,"rope_scaling":{{"rope_type":"yarn","factor":4.0,
+        "original_max_position_embeddings":32768{}}}}})",
+                                keys),
+                    1000, engines);
+  };
+  EXPECT_FALSE(differs(yarn(""), "yarn-magnitude"));
+  EXPECT_TRUE(differs(yarn(R"(,"attention_factor":1.0)"), "yarn-magnitude"));
+  EXPECT_FALSE(differs(yarn(R"(,"mscale":1.0,"mscale_all_dim":1.0)"), "yarn-magnitude"));
+  EXPECT_TRUE(differs(yarn(R"(,"truncate":false)"), "yarn-ramp"));
+  EXPECT_TRUE(differs(compared(kPhi, 100, engines), "longrope-switch"));
+  EXPECT_FALSE(differs(compared(kPhi, 9000, engines), "longrope-switch"));
+  constexpr std::string_view dynamic = R"({"model_type":"llama","head_dim":8,"num_hidden_layers":1,
+      "max_position_embeddings":2048,"rope_theta":10000,"rope_scaling":{"type":"dynamic","factor":4}})";
+  EXPECT_FALSE(answer(compared(dynamic, 2000, engines), "dynamic-ntk", "tensorrt-llm").is_able);
 }
 
 // exllamav3 1.4.1, util/rope.py: lines 277 to 303 and 322

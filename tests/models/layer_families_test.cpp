@@ -144,6 +144,13 @@ TEST(LayerFamilies, WhoIsCausal) {
   EXPECT_TRUE(is_causal(R"({"model_type":"clip_text_model"})"));
 }
 
+TEST(LayerFamilies, BlipIsCausalWhereItIsCalledSo) {
+  const Model model = read_model(R"({"model_type":"blip_text_model","num_hidden_layers":1,"is_decoder":true})");
+  EXPECT_THROW(layer(model, 0), Error);
+  EXPECT_TRUE(layer(model, 0, {.causal = true}).attention.causal);
+  EXPECT_FALSE(layer(model, 0, {.causal = false}).attention.causal);
+}
+
 // vLLM a014e35f, jais.py: with mup_scale_qk_dot_by_d (scale_qk_dot_by_d in older files) scores are divided by D.
 TEST(LayerFamilies, JaisMayDivideByTheSizeOfAHead) {
   const auto jais = [](const std::string& more) {

@@ -113,6 +113,15 @@ TEST(PublishedFiles, LengthsOfLayersWithoutPosition) {
 }
 
 // Whisper's encoder has a length of its own.
+// transformers 5.16, paligemma/modeling_paligemma.py: 237
+TEST(PublishedFiles, PaligemmaCountsFromOne) {
+  constexpr std::string_view text = R"("text_config":{"model_type":"gemma","num_hidden_layers":2}})";
+  EXPECT_EQ(read_model(fmt::format(R"({{"model_type":"paligemma",{})", text)).groups[0].first_position, 1);
+  EXPECT_EQ(
+      read_model(R"({"model_type":"colpali","vlm_config":{"model_type":"paligemma"}})").groups[0].first_position, 1);
+  EXPECT_EQ(read_model(fmt::format(R"({{"model_type":"gemma3",{})", text)).groups[0].first_position, 0);
+}
+
 TEST(PublishedFiles, AnEncodersLengthIsItsOwn) {
   const Model whisper = read_model(R"({"model_type":"whisper","max_source_positions":1500})");
   EXPECT_EQ(whisper.groups.at(0).trained_length, 1500);

@@ -49,6 +49,9 @@ void set_gpt2_scale(const GroupFacts& facts) {
   group.scale = of_head / static_cast<double>(group.layers.front() + 1);
 }
 
+// The config's is_decoder is true for BLIP's encoders too: transformers 5.16 (d56c55bf), modeling_blip_text.py: BlipTextModel.
+void leave_mask_open(const GroupFacts& facts) { facts.group.is_causal.reset(); }
+
 constexpr auto kAddedEntries = std::to_array<Family>({
     // a table, decoders
     {.types = "openai-gpt semantic coarse_acoustics clvp_decoder", .encoding = kLearned, .mask = Mask::kCausal},
@@ -84,9 +87,13 @@ constexpr auto kAddedEntries = std::to_array<Family>({
      .note = "the decoder's streams of further tokens also have T5-like buckets made from hidden states"},
     // a table, encoders
     {.types = "bert bert-generation megatron-bert visual_bert mobilebert ernie layoutlm roc_bert splinter tapas "
-              "tvp align_text_model chinese_clip_text_model flava_text_model blip_text_model instructblip_qformer "
+              "tvp align_text_model chinese_clip_text_model flava_text_model instructblip_qformer "
               "instructblipvideo_qformer vilt dpr ",
      .encoding = kLearned},
+    {.types = "blip_text_model",
+     .encoding = kLearned,
+     .adjust = leave_mask_open,
+     .note = "a call of forward says whether these layers are causal, with is_decoder"},
     // num_hidden_layers is a dictionary of its three stacks
     {.types = "lxmert",
      .encoding = kLearned,
