@@ -70,7 +70,7 @@ def computed(call: _Tensors, expected: Expected) -> Any:
         if expected.mask is not None:
             options["mask"] = expected.mask[min(i, len(expected.mask) - 1)][None].contiguous()
         one = [x[i : i + 1].contiguous() for x in (q, k, v)]
-        outputs.append(attention(*one, expected.bias, **options))
+        outputs.append(attention(one[0], one[1], one[2], expected.bias, **options))
     return torch.cat(outputs)
 
 

@@ -61,7 +61,8 @@ def _source_of(files: Model, model: Any, name: str) -> tuple[Model, str | None]:
 
     Raises: NotSeen if neither does.
     """
-    root, own = getattr(model, "config", None), _config_of(model, name)
+    root: Any = getattr(model, "config", None)
+    own = _config_of(model, name)
     if own is None or own is root or not hasattr(root, "sub_configs"):
         return files, None
     text = root.get_text_config() if hasattr(root, "get_text_config") else root
@@ -179,7 +180,7 @@ def changed_after_rotation(call: Call, what: str) -> str:
 
 def _table_for(model: Any, name: str, scheme: str, heads: int) -> Any:
     """The trained table of a bias in the same stack of layers as module `name`."""
-    best = None
+    best: Any = None
     for one, module in model.named_modules():
         weight = getattr(module, "weight", None)
         if "relative_attention_bias" in one and getattr(weight, "ndim", 0) == 2 and heads in weight.shape:
@@ -190,12 +191,12 @@ def _table_for(model: Any, name: str, scheme: str, heads: int) -> Any:
     return best[1].detach().float().cpu().contiguous()
 
 
-def _mask_of(options: Mapping[str, Any], place: Place, call: Call) -> Any:
+def _mask_of(options: Any, place: Place, call: Call) -> Any:
     """Which keys are tokens, from the arguments of forward, [batch, keys] bool."""
     is_second = place.part == "decoder" and not place.is_cross and any(name.startswith("decoder_") for name in options)
     names = ("decoder_attention_mask",) if is_second else ("attention_mask", "encoder_attention_mask")
     for name in names if place.part not in _PARTS or place.is_cross else ():
-        mask = options.get(name)
+        mask: Any = options.get(name)
         if mask is not None and getattr(mask, "ndim", 0) == 2 and tuple(mask.shape) == (call.q.shape[0], call.k.shape[2]):
             return mask.detach().cpu() != 0
     return None
@@ -203,7 +204,7 @@ def _mask_of(options: Mapping[str, Any], place: Place, call: Call) -> Any:
 
 def _packed_lengths(options: Mapping[str, Any], call: Call) -> Sequence[int] | None:
     """The lengths of packed sequences, by positions that start again."""
-    ids = options.get("position_ids")
+    ids: Any = options.get("position_ids")
     if ids is None or getattr(ids, "ndim", 0) != 2 or ids.shape[-1] != call.q.shape[2] or options.get("attention_mask") is not None:
         return None
     starts = [0, *(i for i in range(1, ids.shape[1]) if int(ids[0, i]) != int(ids[0, i - 1]) + 1), ids.shape[1]]

@@ -164,7 +164,7 @@ class Recorder:
                 return
 
 
-class _Products(TorchFunctionMode):
+class _Products(TorchFunctionMode):  # type: ignore[misc]
     """Tells a recorder of matrix products, softmax and torch's attention."""
 
     def __init__(self, recorder: Recorder) -> None:

@@ -256,7 +256,7 @@ def _pattern(function: Any) -> dict[str, int]:
     raise LookupError(function.__qualname__)
 
 
-class KeyMask(torch.Tensor):
+class KeyMask(torch.Tensor):  # type: ignore[misc]
     """Which keys are tokens, [batch, keys], and what else the mask of these layers has: pattern["causal"], pattern["window"]."""
 
     pattern: dict[str, int]

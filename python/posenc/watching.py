@@ -217,7 +217,7 @@ def _attention_verdict(call: Call, model: Any, place: Any, options: Mapping[str,
         rows &= expected.key_mask.any(1)[:, None, None, None]
     seen = replace(call, q=q, k=before_repeat(call, k))
     verdict = judged(seen, expected, rows)
-    mask = options.get("attention_mask")
+    mask: Any = options.get("attention_mask")
     is_others = place.is_cross or any(word in name for name in options for word in _NOT_TEXT)
     is_others = is_others or (getattr(mask, "ndim", 0) == 2 and mask.shape[1] != seen.k.shape[2])
     if verdict.verdict != "differs" or call.mask is None or not is_others:

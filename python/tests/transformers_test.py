@@ -159,6 +159,64 @@ class Use(unittest.TestCase):
             ours = posenc.attention(q, k, v, posenc.prepare(posenc.Alibi(heads=4)), causal=True)
             self.assertLess((inner.dense(ours.transpose(1, 2).reshape(x.shape)) - theirs).abs().max().item(), 1e-5)
 
+    def test_it_checks_itself(self):
+        """An attention that computes something else is refused, with its layer; the model is left as it was."""
+        tokens = torch.randint(1, 60, (1, 8))
+        theirs = posenc.transformers.attention_forward
+        for wrong_layer in (0, 2):
+            model = made("llama")
+            before, rotary = logits(model, tokens), model.model.rotary_emb
+
+            def wrong(module, *arguments, **options):
+                out, weights = theirs(module, *arguments, **options)
+                return (out * 1.01 if module.layer_idx == wrong_layer else out), weights
+
+            with unittest.mock.patch.object(posenc.transformers, "attention_forward", wrong):
+                with self.assertRaisesRegex(NotImplementedError, rf"layers\.{wrong_layer}\.self_attn differs by 0\.01"):
+                    posenc.transformers.use(model)
+                self.assertIs(model.model.rotary_emb, rotary)
+                self.assertEqual(model.config._attn_implementation, "eager")
+                self.assertTrue(torch.equal(logits(model, tokens), before))
+                posenc.transformers.use(model, check=False)
+                self.assertGreater((logits(model, tokens) - before).abs().max().item(), 1e-4)
+
+    def test_inputs_that_are_no_tokens(self):
+        config = transformers.ViTConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, image_size=8, patch_size=4,
+                                        attn_implementation="eager")
+        model = transformers.ViTModel(config).eval()
+        with self.assertRaisesRegex(NotImplementedError, "takes pixel_values; pass inputs="):
+            posenc.transformers.use(model, rotary=None)
+        image = torch.randn(1, 3, 8, 8)
+        before = model(image).last_hidden_state
+        posenc.transformers.use(model, rotary=None, inputs={"pixel_values": image})
+        self.assertLess((model(image).last_hidden_state - before).abs().max().item(), 1e-4)
+
+    def test_a_module_that_does_not_say_that_it_is_causal(self):
+        """BigBird-Pegasus's decoder has is_causal False, and a causal mask: its logits were silently others."""
+        config = transformers.BigBirdPegasusConfig(d_model=32, decoder_layers=2, encoder_layers=2, decoder_attention_heads=4, encoder_attention_heads=4,
+                                                   decoder_ffn_dim=32, encoder_ffn_dim=32, vocab_size=60, max_position_embeddings=64,
+                                                   attention_type="original_full", attn_implementation="eager")
+        torch.manual_seed(0)
+        model = transformers.BigBirdPegasusForCausalLM(config).eval()
+        tokens = torch.randint(1, 60, (2, 12))
+        before = logits(model, tokens)
+        posenc.transformers.use(model, rotary=None)
+        self.assertLess((logits(model, tokens) - before).abs().max().item(), 1e-4)
+
+    def test_rotations_of_their_own(self):
+        """nanochat turns clockwise by the same cosines and sines; Qwen3.5 has three coordinates though its config does not say so."""
+        small = {key: value for key, value in SMALL.items() if key != "attn_implementation"}
+        nanochat = transformers.NanoChatConfig(**small, attn_implementation="eager")
+        qwen = transformers.Qwen3_5TextConfig(**small, head_dim=16, layer_types=["full_attention"] * 4, attn_implementation="eager")
+        tokens = torch.randint(1, 60, (1, 8))
+        for kind, config in (("NanoChatForCausalLM", nanochat), ("Qwen3_5ForCausalLM", qwen)):
+            with self.subTest(kind):
+                torch.manual_seed(0)
+                model = getattr(transformers, kind)(config).eval()
+                before = logits(model, tokens)
+                posenc.transformers.use(model)
+                self.assertLess((logits(model, tokens) - before).abs().max().item(), 2e-4)
+
     def test_rotary_alone(self):
         model = made("llama")
         theirs = model.model.rotary_emb
@@ -239,6 +297,37 @@ class Watch(unittest.TestCase):
                     report = posenc.watch(model)
                 self.assertFalse(report)
                 self.assertIn("4 of 4 layers", repr(report))
+                self.assertRegex(repr(report), text)
+
+    def test_frequencies_of_phimoe(self):
+        """It computes them anew in every forward, by a function of its own."""
+        config = transformers.PhimoeConfig(**{**SMALL, "num_local_experts": 2, "num_experts_per_tok": 1}, sliding_window=None)
+        torch.manual_seed(0)
+        model = transformers.PhimoeForCausalLM(config).eval()
+        self.assertTrue(posenc.watch(model), repr(posenc.watch(model)))
+        forward = model.model.rotary_emb.forward
+        model.model.rotary_emb.forward = lambda x, *arguments, **options: forward(x, *(0.9 * one for one in arguments), **{
+            name: 0.9 * one if name == "position_ids" else one for name, one in options.items()})
+        self.assertFalse(posenc.watch(model))
+
+    def test_what_the_attention_does(self):
+        """Faults between the rotation and the output, each in one layer."""
+        theirs = transformers.models.gemma2.modeling_gemma2.eager_attention_forward
+        bugs = {"scale": ({"scaling": 0.3}, "scale: expected 0.25, got 0.3"), "softcap": ({"softcap": None}, "softcap: expected 50, got none|scale"),
+                "mask": ({"attention_mask": None}, "mask: expected causal, got none")}
+        torch.manual_seed(0)
+        model = made("gemma2")
+        for layer in model.model.layers:
+            for one in (layer.self_attn.q_proj, layer.self_attn.k_proj):
+                torch.nn.init.normal_(one.weight, std=1.0)
+        for name, (change, text) in bugs.items():
+            def wrong(module, q, k, v, attention_mask, change=change, **options):
+                options = {**options, "attention_mask": attention_mask, **(change if module.layer_idx == 1 else {})}
+                return theirs(module, q, k, v, **options)
+
+            with self.subTest(name), unittest.mock.patch.object(transformers.models.gemma2.modeling_gemma2, "eager_attention_forward", wrong):
+                report = posenc.watch(model)
+                self.assertEqual([layer.layer for layer in report.layers if not layer.agrees], [1], repr(report))
                 self.assertRegex(repr(report), text)
 
     def test_a_wrong_base(self):
