@@ -182,7 +182,7 @@ def _table_for(model: Any, name: str, scheme: str, heads: int) -> Any:
     """The trained table of a bias in the same stack of layers as module `name`."""
     best: Any = None
     for one, module in model.named_modules():
-        weight = getattr(module, "weight", None)
+        weight: Any = getattr(module, "weight", None)
         if "relative_attention_bias" in one and getattr(weight, "ndim", 0) == 2 and heads in weight.shape:
             same = len([1 for a, b in zip(one.split("."), name.split(".")) if a == b])
             best = max(best or (-1, None), (same, weight), key=lambda pair: pair[0])
