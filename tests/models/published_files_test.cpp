@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "posenc/error.h"
+#include "posenc/layer.h"
 #include "posenc/model.h"
 
 namespace posenc::published_files_test {
@@ -113,6 +114,17 @@ TEST(PublishedFiles, LengthsOfLayersWithoutPosition) {
 }
 
 // Whisper's encoder has a length of its own.
+// transformers 5.16.0.dev0 (d56c55bf), run: LagunaRotaryEmbedding has 8 frequencies for full layers and 16 for sliding ones. Saved and
+// read again by it, the file's own share of sliding layers is lost.
+TEST(PublishedFiles, TheShareOfALayerTypeCounts) {
+  const Model model = read_model(R"({"model_type":"laguna","head_dim":32,"num_hidden_layers":2,"sliding_window":4,
+      "partial_rotary_factor":0.5,"layer_types":["full_attention","sliding_attention"],"rope_parameters":{
+      "full_attention":{"rope_type":"default","rope_theta":500000.0,"partial_rotary_factor":0.5},
+      "sliding_attention":{"rope_type":"default","rope_theta":10000.0,"partial_rotary_factor":1.0}}})");
+  EXPECT_EQ(std::get<Rope>(*group_of(model, 0).scheme).dims, 16);
+  EXPECT_EQ(std::get<Rope>(*group_of(model, 1).scheme).dims, 32);
+}
+
 // transformers 5.16, paligemma/modeling_paligemma.py: 237
 TEST(PublishedFiles, PaligemmaCountsFromOne) {
   constexpr std::string_view text = R"("text_config":{"model_type":"gemma","num_hidden_layers":2}})";
