@@ -31,7 +31,8 @@ class Place:
     is_cross: bool
 
     def layer(self) -> Layer:
-        return self.files._layer(self.index, self.group)
+        """What it does with position; its rotation is that of a layer whose attention is not computed too."""
+        return self.files._layer(self.index, {**self.group, "other_attention": None})
 
 
 def _config_of(model: Any, name: str) -> Any:
