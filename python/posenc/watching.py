@@ -175,7 +175,7 @@ def _verdict(call: Call, files: Model, model: Any, positions: Any, options: Mapp
         layer = place.layer()
         scheme = layer.scheme
         if hasattr(scheme, "layout") and call.rotations and not place.is_cross:
-            if place.part not in (None, "encoder", "decoder") or _axes_of(scheme) == 2:
+            if place.part in ("vision", "audio") or _axes_of(scheme) == 2:
                 problem = "the rotation (positions of images and audio are not in the arguments)"
             else:
                 results, remark = _rotation_results(call, layer, positions, options)

@@ -369,31 +369,48 @@ def main(names, out):
 
 def table(files):
     data = [json.loads(Path(one).read_text()) for one in files]
-    rows = sorted((row for one in data for row in one["rows"]), key=lambda row: (row["name"], row["case"]))
+    rows = sorted({(row["name"], row["case"]): row for one in data for row in one["rows"]}.values(), key=lambda row: (row["name"], row["case"]))
     built = [row for row in rows if row["built"]]
-    seen = [row for row in built if row["watch"] != "not seen"]
-    faults = Counter()
-    for row in built:
-        for fault, found in row.get("faults", {}).items():
-            faults[fault, found] += 1
-    print(f"transformers {data[0]['transformers']}, torch {data[0]['torch']}: {len(rows)} test cases, {len(built)} built.")
-    print()
-    verdicts = Counter(row["watch"] for row in built)
+    attend = [row for row in built if row["watch"] != "no attention"]
+    verdicts = Counter(row["watch"] for row in attend)
+    faults = Counter((fault, found) for row in attend for fault, found in row.get("faults", {}).items())
     found = sum(count for (_, is_found), count in faults.items() if is_found)
-    uses = Counter(row["use"].split(":")[0].split(" by")[0] for row in built)
+    uses = Counter(row["use"].split(":")[0].split(" by")[0] for row in attend)
+    own = sum("computes attention itself" in row["use"] for row in attend)
+    left = sum(row.get("left", True) for row in attend if row["use"].startswith(("refused", "attention alone")))
+    refused = uses["refused"] + uses["attention alone"]
+    print(PAGE.format(transformers=data[0]["transformers"], torch=data[0]["torch"], folders=len({row["name"] for row in rows}), cases=len(rows),
+                      built=len(built), without=len(built) - len(attend), attend=len(attend), not_built=len(rows) - len(built)))
     print("| | |\n| --- | --- |")
-    print(f"| agree with their config | {verdicts['agrees']} of {len(built)} built, of {len(seen)} seen |")
-    print(f"| differ | {verdicts['differs']} |\n| not seen | {verdicts['not seen']} |")
-    print(f"| faults found | {found} of {sum(faults.values())} planted |")
-    for fault in FAULTS:
-        print(f"| … {fault} | {faults[fault, True]} of {faults[fault, True] + faults[fault, False]} |")
-    print(f"| computed by posenc | {uses['usable']} of {len(built)}; refused {uses['refused']}; silently different {uses['differs']} |")
-    print("\n| model | class | rotations | attentions | verdict | faults found | posenc |\n| --- | --- | --- | --- | --- | --- | --- |")
-    for row in built:
+    print(f"| agree with their config | {verdicts['agrees']} of {len(attend)} |")
+    print(f"| differ | {verdicts['differs']} |\n| nothing was seen | {verdicts['not seen']} |")
+    print(f"| faults that were found | {found} of {sum(faults.values())} |")
+    print("".join(f"| … {fault} | {faults[fault, True]} of {faults[fault, True] + faults[fault, False]} |\n" for fault in FAULTS), end="")
+    print(f"| computed by posenc after `use` | {uses['usable']} of {len(attend)} |")
+    print(f"| … with `rotary=None` alone | {uses['attention alone']} |")
+    print(f"| refused by `use`, with an error | {uses['refused']}, of which {own} compute attention themselves |")
+    print(f"| silently different after `use` | {uses['differs']} |")
+    print(f"| left as they were by an error of `use` | {left} of {refused} |\n")
+    print("| model | class | rotations | attentions | watch | faults found | use |\n| --- | --- | --- | --- | --- | --- | --- |")
+    for row in attend:
         its = row.get("faults", {})
         missed = ", ".join(fault for fault, is_found in its.items() if not is_found)
         print(f"| {row['name']} | {row['class']} | {row.get('rotations', 0)} of {row.get('layers', 0)} | {row.get('attentions', 0)} | {row['watch']} | "
-              f"{sum(its.values())} of {len(its)}{' (not: ' + missed + ')' if missed else ''} | {row['use'].split(':')[0]} |")
+              f"{sum(its.values())} of {len(its)}{', not ' + missed if missed else ''} | {row['use'].split(':')[0]} |")
+
+
+PAGE = """# transformers, class by class
+
+What `posenc.watch` and `posenc.transformers.use` make of the model classes of transformers {transformers}, with torch {torch} on the CPU,
+written by `python/sweep/transformers_sweep.py`. Configs and inputs are the tiny ones of transformers' own tests, one class of each test
+case; weights are random. {cases} test cases of {folders} families: {built} could be built here, {without} of them without attention.
+{not_built} could not be built: their packages or files are missing on this machine, or their output is random.
+
+A row says how many of the recorded computations had a rotation and an attention that were compared. Planted are: a scale 1.3 times as
+large, a mask that is missing or added, keys or values of another head, frequencies times 0.9, positions in reverse, sines with the other
+sign. A fault that does not change the model's output is not counted. A verdict without a difference is no proof for what could not be
+seen; `report.table()` names that.
+"""
 
 
 if __name__ == "__main__":
