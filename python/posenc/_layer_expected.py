@@ -13,6 +13,7 @@ from ._recording import Call
 from .models import Layer, Model, PreparedLayer, layer as prepared_layer, read_model
 
 _CROSS = re.compile(r"cross_?att|encoder_attn|EncDecAttention|encoder_decoder|multihead_attn|crossattention", re.IGNORECASE)
+REPEATED = "repeated as a whole"  #: the heads of keys, not each for itself
 _PARTS = {"vision": r"vision|visual|image|vit\b|pixel", "audio": r"audio|speech|sound|whisper"}
 
 
@@ -101,6 +102,8 @@ def place_of(files: Model, model: Any, name: str, layer: int | None) -> Place:
         if len(groups) != 1:
             raise NotSeen("several parts of the model have this layer, and the module's name does not say which it is")
         part = str(groups[0]["layer_type"])
+    if part == "decoder" and "encoder" in path and "decoder" not in path:
+        raise NotSeen("its config is the decoder's, and its name says that it is an encoder")
     if not groups:
         raise NotSeen(f"the files describe no layer {index}" + (f" of the {part} part" if part else ""))
     return Place(source, part, index, groups[0], _CROSS.search(name) is not None)
@@ -166,7 +169,7 @@ def changed_after_rotation(call: Call, what: str) -> str:
     count = x.shape[1] // source.shape[1]
     sources = [source.repeat_interleave(count, 1)]
     if count > 1 and source.shape[1] > 1 and torch.equal(x, source.repeat(1, count, 1, 1)):
-        return "repeated as a whole, not head by head"
+        return REPEATED
     close = 1e-3 * float(x.float().abs().max())
     if any(torch.allclose(x.float(), one.float(), rtol=1e-3, atol=close) for one in sources):
         return ""
@@ -194,7 +197,8 @@ def _table_for(model: Any, name: str, scheme: str, heads: int) -> Any:
 
 def _mask_of(options: Any, place: Place, call: Call) -> Any:
     """Which keys are tokens, from the arguments of forward, [batch, keys] bool."""
-    is_second = place.part == "decoder" and not place.is_cross and any(name.startswith("decoder_") for name in options)
+    is_decoder = place.part == "decoder" or ".decoder." in f".{call.name}."
+    is_second = is_decoder and not place.is_cross and any(name.startswith("decoder_") for name in options)
     names = ("decoder_attention_mask",) if is_second else ("attention_mask", "encoder_attention_mask")
     for name in names if place.part not in _PARTS or place.is_cross else ():
         mask: Any = options.get(name)
@@ -285,13 +289,18 @@ def _start_of(x: Any, call: Call, starts: Sequence[Any]) -> Any:
     return x
 
 
-def with_own_mask(expected: Expected, call: Call) -> Expected:
-    """The same with the mask that the model made, for inputs whose masks the files leave to the caller."""
+def with_own_mask(expected: Expected, call: Call) -> Expected | None:
+    """The same with the mask that the model made, for inputs whose masks the files leave to the caller; None: it was not seen."""
     keys = call.k.shape[2]
-    mask = call.mask[..., :keys].detach().cpu()
+    if call.mask is not None:
+        mask = call.mask[..., :keys].detach().cpu()
+    elif call.weights is not None:
+        mask = (call.weights > 0).any(1, keepdim=True).cpu()
+    else:
+        return None
     mask = mask if mask.dtype == torch.bool else mask > -1e4
     unseen = (*expected.unseen, "the mask (the model's own was taken, which the files leave to the caller)")
     return replace(expected, options={**expected.options, "causal": False, "window": 0, "chunk": 0}, mask=mask, key_mask=None, packed=None, unseen=unseen)
 
 
-__all__ = ["NotSeen", "Place", "before_repeat", "changed_after_rotation", "expected_of", "in_order", "place_of", "with_own_mask"]
+__all__ = ["REPEATED", "NotSeen", "Place", "before_repeat", "changed_after_rotation", "expected_of", "in_order", "place_of", "with_own_mask"]

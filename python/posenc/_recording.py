@@ -81,7 +81,7 @@ class Recorder:
 
     def enter(self, name: str, module: Any) -> None:
         layer = getattr(module, "layer_idx", None)
-        layer = layer if isinstance(layer, int) and not isinstance(layer, bool) else _number_in(name)
+        layer = layer if isinstance(layer, int) and not isinstance(layer, bool) and layer >= 0 else _number_in(name)
         self._stack.append(_Frame(name, layer, is_attention=any(word in type(module).__name__.lower() for word in ("attention", "attn"))))
 
     def leave(self, out: Any) -> None:

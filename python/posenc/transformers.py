@@ -142,11 +142,12 @@ def _outputs(model: Any, inputs: Mapping[str, Any] | None) -> tuple[list[tuple[s
 
 def _tokens_of(x: Any, inputs: Mapping[str, Any] | None) -> Any:
     """x without its padding: what attention makes of that is of no use, and engines differ."""
+    kept = None
     for name in ("attention_mask", "decoder_attention_mask"):
         mask = (inputs or {}).get(name)
         if mask is not None and getattr(mask, "ndim", 0) == 2 and tuple(x.shape[:2]) == tuple(mask.shape):
-            return x[(mask.cumsum(-1) * mask).cpu() > 0]
-    return x
+            kept = mask.cpu() != 0 if kept is None else kept & (mask.cpu() != 0)
+    return x if kept is None else x[kept]
 
 
 def _compare(before: tuple[Any, str], after: tuple[Any, str], inputs: Mapping[str, Any] | None) -> None:

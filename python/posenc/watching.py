@@ -105,7 +105,7 @@ class WatchReport:
         return grid(f"{self.model_type}: attention of one forward", ("layer", "module", "verdict", "agrees", "differs", "could not be seen"), rows)
 
 
-_NOT_TEXT = ("pixel", "image", "video", "audio", "grid", "input_features")
+_NOT_TEXT = ("pixel", "image", "video", "audio", "grid", "input_features", "lengths")
 
 # --- rotations ------------------------------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ def _attention_verdict(call: Call, model: Any, place: Any, options: Mapping[str,
     import torch
 
     from ._attention_seen import AttentionVerdict, judged
-    from ._layer_expected import NotSeen, before_repeat, changed_after_rotation, expected_of, with_own_mask
+    from ._layer_expected import REPEATED, NotSeen, before_repeat, changed_after_rotation, expected_of, with_own_mask
 
     try:
         expected, q, k = expected_of(model, place, call, options, causal)
@@ -206,6 +206,8 @@ def _attention_verdict(call: Call, model: Any, place: Any, options: Mapping[str,
     if not place.is_cross and not is_normed and expected.options.get("temperature") is None:
         for what, name in (("q", "queries"), ("k", "keys")):
             change = changed_after_rotation(call, what)
+            if change == REPEATED and any(REPEATED in note for note in place.files.notes):
+                continue
             if change == "changed":
                 return AttentionVerdict("differs", differs=(f"{name}: expected as they were rotated, got others (a norm, or another order)",))
             if change:
@@ -216,15 +218,18 @@ def _attention_verdict(call: Call, model: Any, place: Any, options: Mapping[str,
     elif expected.key_mask is not None:
         rows &= expected.key_mask.any(1)[:, None, None, None]
     seen = replace(call, q=q, k=before_repeat(call, k))
-    verdict = judged(seen, expected, rows)
     mask: Any = options.get("attention_mask")
-    is_others = place.is_cross or any(word in name for name in options for word in _NOT_TEXT)
-    is_others = is_others or (getattr(mask, "ndim", 0) == 2 and mask.shape[1] != seen.k.shape[2])
-    if verdict.verdict != "differs" or call.mask is None or not is_others:
-        return verdict
-    own = with_own_mask(expected, call)
+    has_other_length = getattr(mask, "ndim", 0) == 2 and mask.shape[1] != seen.k.shape[2] and not place.is_cross  # frames of waves, stacked inputs
+    is_others = place.is_cross or has_other_length or any(word in name for name in options for word in _NOT_TEXT)
+    own = with_own_mask(expected, call) if is_others else None
+    verdict = None
+    if own is None or not has_other_length:
+        verdict = judged(seen, expected, rows)
+        if verdict.verdict != "differs" or own is None:
+            return verdict
+    assert own is not None
     other = judged(seen, own, rows & own.mask.any(-1, keepdim=True))
-    return verdict if other.verdict == "differs" else other
+    return other if verdict is None or other.verdict != "differs" else verdict
 
 
 def _calls_of(recorder: Recorder) -> list[Call]:

@@ -162,9 +162,12 @@ constexpr auto kRopeEntries = std::to_array<Family>({
     // halves, whole heads
     {.types =
          "llama apertus arcee aria_text bitnet chameleon csm csm_depth_decoder_model deepseek_ocr2_text "
-         "emu3_text_model evolla gemma gemma_text higgs_audio_v2 hy_v3 jais2 jetmoe nanbeige olmo olmo2 olmoe "
+         "emu3_text_model evolla gemma gemma_text higgs_audio_v2 hy_v3 jais2 nanbeige olmo olmo2 olmoe "
          "flex_olmo seed_oss mimo internlm3 minicpm xverse orion telechat2 telechat3 Klear exaone InternLMXComposer "
          "deepseek"},
+    {.types = "jetmoe",
+     .note = "keys and values are repeated as a whole for a token's experts, so query head h has key head h mod "
+             "num_key_value_heads: repeat them before attention"},
     // llama.cpp, llada.cpp: causal_attn
     {.types = "llada", .mask = Mask::kBidirectional},
     {.types = "hrm_text",
