@@ -67,7 +67,10 @@ def _source_of(files: Model, model: Any, name: str) -> tuple[Model, str | None]:
     own = _config_of(model, name)
     if own is None or own is root or not hasattr(root, "sub_configs"):
         return files, None
-    text = root.get_text_config() if hasattr(root, "get_text_config") else root
+    try:
+        text = root.get_text_config()
+    except (AttributeError, ValueError):  # it has several
+        text = root
     if own is text or own.model_type == root.model_type:
         return files, None
     key = (_keys_to(root, own) or "").replace("_config", "")
@@ -99,6 +102,8 @@ def place_of(files: Model, model: Any, name: str, layer: int | None) -> Place:
     if len(groups) > 1:
         named = [one for one in groups if str(one["layer_type"]) in ("encoder", "decoder") and f".{one['layer_type']}." in path]
         groups = named or ([] if all(one["layer_type"] in ("encoder", "decoder") for one in groups) else groups)
+        if len(groups) > 1:  # of a table that is added and a bias, the bias is attention's
+            groups = [one for one in groups if one["scheme"]["scheme"] not in ("learned", "sinusoidal")]
         if len(groups) != 1:
             raise NotSeen("several parts of the model have this layer, and the module's name does not say which it is")
         part = str(groups[0]["layer_type"])

@@ -69,7 +69,8 @@ def _number_in(name: str) -> int | None:
 class Recorder:
     """What was seen in one forward: `calls` of attention, and rotations outside of any (`loose`, by module)."""
 
-    def __init__(self) -> None:
+    def __init__(self, batch: int) -> None:
+        self.batch = batch  # of the forward, for products [batch · heads, queries, keys]
         self.calls: list[Call] = []
         self.loose: list[tuple[str, int | None, Rotation]] = []
         self.ids: list[Any] = []  #: position ids with axes that modules were given
@@ -154,7 +155,8 @@ class Recorder:
             return
         for a, b, out in reversed(frame.products):
             if out.numel() == weights.numel() and out.shape[-1] == weights.shape[-1] and b.shape[-1] == out.shape[-1]:
-                heads = (-1, weights.shape[1]) if weights.dim() == 4 else (1, weights.shape[0])
+                rows = self.batch if weights.shape[0] % self.batch == 0 else 1
+                heads = (-1, weights.shape[1]) if weights.dim() == 4 else (rows, weights.shape[0] // rows)
                 try:
                     q, k = (_copy(x).expand(*out.shape[:-2], *x.shape[-2:]).reshape(*heads, *x.shape[-2:]) for x in (a, b.transpose(-1, -2)))
                 except RuntimeError:
@@ -273,9 +275,9 @@ def _patch_interface(recorder: Recorder, stack: ExitStack) -> None:
 
 
 @contextmanager
-def recorded(model: Any, rotation: str | None) -> Iterator[Recorder]:
+def recorded(model: Any, rotation: str | None, batch: int = 1) -> Iterator[Recorder]:
     """While active, attention and rotations of the model's modules are recorded. The model is left as it was."""
-    recorder = Recorder()
+    recorder = Recorder(batch)
     with ExitStack() as stack:
         for name, module in model.named_modules():
             stack.callback(module.register_forward_pre_hook(lambda module, _, name=name: recorder.enter(name, module)).remove)

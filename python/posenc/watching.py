@@ -269,10 +269,11 @@ def watch(model: Any, *inputs: Any, config: ModelSource | Model | None = None, p
     if not inputs and not options:
         vocabulary = int(getattr(getattr(model, "config", None), "vocab_size", 0) or _size(config, "vocab_size"))
         inputs = (torch.randint(0, vocabulary, (1, 16), generator=torch.Generator().manual_seed(0)).to(next(model.parameters()).device),)
+    batch = next((one.shape[0] for one in (*inputs, *options.values()) if getattr(one, "ndim", 0) > 1), 1)
     was_training = model.training
     model.eval()
     try:
-        with torch.no_grad(), recorded(model, rotation) as recorder:
+        with torch.no_grad(), recorded(model, rotation, batch) as recorder:
             model(*inputs, **options)
     finally:
         model.train(was_training)
