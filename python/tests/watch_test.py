@@ -137,13 +137,16 @@ class Watch(unittest.TestCase):
         self.assertTrue(watched("keys are not rotated").layers[0].q.agrees)  # the queries are right there
 
     def test_what_the_guides_show(self):
-        printed = repr(watched("one layer clockwise"))
-        for page in ("port.md", "python.md"):
-            text = (ROOT / "docs/guide" / page).read_text("utf-8")
-            shown = re.search(r"^>>> posenc\.watch\(model\)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL).group(1)
-            pattern = "".join(r"(?:.*\n)*" if line == "…\n" else ".*".join(map(re.escape, line.split("…")))
-                              for line in shown.splitlines(keepends=True))
-            self.assertRegex(printed + "\n", f"^{pattern}", page)
+        mistral = {**CONFIG, "model_type": "mistral", "rope_scaling": None, "sliding_window": 4096}
+        shown = ((r"posenc\.watch\(model\)", ("port.md", "python.md"), repr(watched("one layer clockwise"))),
+                 (r"print\(posenc\.watch\(model\)\.table\(\)\)", ("python.md",), watched("no scaling", config=mistral).table()))
+        for command, pages, printed in shown:
+            for page in pages:
+                text = (ROOT / "docs/guide" / page).read_text("utf-8")
+                block = re.search(rf"^>>> {command}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL).group(1)
+                pattern = "".join(r"(?:.*\n)*" if line == "…\n" else ".*".join(map(re.escape, line.split("…")))
+                                  for line in block.splitlines(keepends=True))
+                self.assertRegex(printed + "\n", f"^{pattern}", page)
 
     def test_bugs_of_attention(self):
         """Everything between the rotation and the output, whoever computes it."""
