@@ -76,7 +76,7 @@ std::vector<Job> smoke(const Text& text) {
 
 std::vector<Job> desk(const Text& text) {
   std::vector<Job> jobs;
-  const std::int64_t seeds = 2;
+  const std::int64_t seeds = 5;
   add_family(jobs,
              {text_job(500, 16'384),
               {"alibi", "rope", "sinusoidal", "learned", "none", "t5", "kerple", "fire", "xpos"},

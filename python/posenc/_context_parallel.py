@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from . import torch as local
 from ._methods import Task, Tensors, all_gather, all_gather_backward, all_to_all, all_to_all_backward, ring, ring_backward
-from ._ranks import agree, gather, group_of, ranks_of
+from ._ranks import Attempt, agree, gather, group_of, ranks_of
 from ._shards import check_tokens, layout_of, packed_lengths
 from .forms import recipe_of
 
@@ -39,17 +39,15 @@ def check_call(tensors: Any, form: str, options: str, group: Any) -> None:
     q, k, v, table, sinks, positions = tensors
     agree({"shapes": f"q {shape_of(q)}, k {shape_of(k)}, v {shape_of(v)}", "types": f"q {q.dtype}, k {k.dtype}, v {v.dtype}",
            "options": options, "form": form or "none", **{name: "none" if x is None else f"{shape_of(x)} {x.dtype}" for name, x in (
-               ("positions", positions), ("table", table), ("sinks", sinks))}}, group)
+               ("positions", positions), ("table", table), ("sinks", sinks))}}, group, VERB)
 
 
-def check_options(found: dict[str, Any], has_positions: bool) -> None:
+def check_options(found: dict[str, Any]) -> None:
     for name in found:
         if name not in (*OPTIONS, "order", "split", "method", "check"):
             raise TypeError(f"{VERB}: there is no option {name!r} over several ranks; choose from: {', '.join(OPTIONS)}")
     if found["order"] not in ("bhsd", "bshd"):
         raise ValueError(f'{VERB}: order must be "bhsd" or "bshd", got {found["order"]!r}')
-    if has_positions and (found.get("window") or found.get("chunk")):
-        raise ValueError(f"{VERB}: window and chunk go by token here; they cannot be combined with positions")
 
 
 def check_ids(ids: torch.Tensor, tokens: int) -> None:
@@ -91,8 +89,10 @@ def task_of(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, has_parameters: b
     if ids is not None:
         check_ids(ids, q.shape[-2])
     values = {name: value for name, value in found.items() if name in OPTIONS and name not in ("causal", "window", "chunk", "packed")}
-    return Task(form, values, layout_of(tokens, size, found["split"], packed, chunk), bool(found.get("causal")), found.get("window", 0),
-                ids, group, rank, found["split"], method, packed, chunk)
+    window = found.get("window", 0)
+    by_position = ids is not None and ids.shape[1] == 1 and bool(window or chunk)
+    return Task(form, values, layout_of(tokens, size, found["split"], packed, 0 if by_position else chunk), bool(found.get("causal")), window,
+                ids, group, rank, found["split"], method, packed, chunk, by_position)
 
 
 # --- the operator ----------------------------------------------------------------------------------------------------------------
@@ -114,19 +114,22 @@ def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Optional[t
     ranks_of(group, VERB)
     if found.get("check", True):
         check_call((q, k, v, table, sinks, positions), form, options, group)
-    check_options(found, positions is not None)
+    check_options(found)
     ids = None if positions is None else gather(positions.reshape(-1, positions.shape[-1]).to(torch.int64), group)
     by_q, by_k, by_v = _by_head(found, q, k, v)
     task = task_of(by_q, by_k, by_v, table is not None or sinks is not None, ids, form, found, group)
     table, sinks = (None if x is None else x.detach() for x in (table, sinks))
     none = [q.new_empty((0,)) for _ in range(4)]
+    attempt = Attempt()
     if task.method == "ring":
-        made: Tensors = (*ring(by_q, by_k, by_v, table, sinks, task), *none)
+        made: Tensors = (*ring(by_q, by_k, by_v, table, sinks, task, attempt), *none)
     elif task.method == "all-gather":
-        out, lse, keys, values = all_gather(by_q, by_k, by_v, table, sinks, task)
+        out, lse, keys, values = all_gather(by_q, by_k, by_v, table, sinks, task, attempt)
         made = out, lse, none[0], keys, values, none[1]
     else:
         made = all_to_all(by_q, by_k, by_v, task)
+    # A form may take only some distances or positions, which may be beyond them on one rank alone.
+    attempt.settle(group, bool(found.get("check", True)) and (ids is not None or local._form(form).kind not in ("rotation", "nothing") if form else ids is not None))
     return _as_given(found, made[0], q), made[1], q.new_empty((0,), dtype=torch.int64) if ids is None else ids, *made[2:]
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Optional
 import torch
 
 from . import torch as local
-from ._ranks import Carousel, exchange, gather, sum_of_parts
-from ._shards import Call, Layout, calls_of, runs_of, steps_of
+from ._ranks import Attempt, Carousel, exchange, gather, sum_of_parts
+from ._shards import Call, Layout, Piece, calls_of, runs_of, steps_of
 from .attention import merge as merge_on_host, new_logsumexp
 from .keywords import attention as plain_attention, attention_backward
 
@@ -31,10 +31,32 @@ class Task(NamedTuple):
     method: str
     packed: Optional[tuple[int, ...]]
     chunk: int
+    by_position: bool  # window and chunk go by given positions of one axis; else by token, as the layout has them
 
     @property
     def size(self) -> int:
         return len(self.layout)
+
+    def calls(self, rank: int, owner: int) -> tuple[Call, ...]:
+        """A rank's calls over the keys of another."""
+        found = calls_of(self.layout[rank], self.layout[owner], self.causal, 0 if self.by_position else self.window)
+        return tuple(call for call in found if self._meet(call, rank, owner)) if self.by_position else found
+
+    def steps(self) -> tuple[int, ...]:
+        """The steps of the ring in which some rank has work."""
+        if not self.by_position:
+            return steps_of(self.layout, self.causal, self.window)
+        return tuple(step for step in range(self.size) if any(self.calls(rank, (rank - step) % self.size) for rank in range(self.size)))
+
+    def _meet(self, call: Call, rank: int, owner: int) -> bool:
+        """Whether some query may see some key, by the least and greatest positions of both."""
+        assert self.positions is not None
+        queries = self.positions[rank][0, call.query : call.query + call.queries]
+        keys = self.positions[owner][0, call.key : call.key + call.keys]
+        (first, last), (begin, end) = ((int(one.min()), int(one.max())) for one in (queries, keys))
+        apart = max(begin - last, first - end, 0)
+        same = not self.chunk or (first // self.chunk <= end // self.chunk and begin // self.chunk <= last // self.chunk)
+        return same and (not self.window or apart < self.window)
 
 
 Tensors = tuple[torch.Tensor, ...]
@@ -52,9 +74,22 @@ def _positions(task: Task, rank: int, first: Optional[int], begin: int, count: i
     return torch.cat([torch.arange(one.position, one.position + one.size) for one in task.layout[rank]])[begin : begin + count]
 
 
+def _near(query: int, queries: int, key: int, keys: int, window: int, like: torch.Tensor) -> torch.Tensor:
+    """[queries, keys]: which are less than `window` tokens apart."""
+    ids = [torch.arange(first, first + count, device=like.device) for first, count in ((query, queries), (key, keys))]
+    return (ids[0][:, None] - ids[1]).abs() < window
+
+
 def _options(task: Task, call: Call, owner: int) -> dict[str, Any]:
     found = {**task.values, "causal": call.causal, "window": call.window}
-    if task.form or call.window or "temperature" in found:
+    if task.by_position:
+        found["window"], found["chunk"] = task.window, task.chunk
+    elif call.window and task.positions is not None and call.query_position != call.key_position:
+        # Positions of several axes are the form's alone, and a window by token needs neighbours: a mask of its edge.
+        assert call.query_position is not None and call.key_position is not None
+        found["window"] = 0
+        found["mask"] = _near(call.query_position, call.queries, call.key_position, call.keys, call.window, task.positions)
+    if task.form or task.by_position or call.window or "temperature" in found:
         found["query_positions"] = _positions(task, task.rank, call.query_position, call.query, call.queries)
         found["key_positions"] = _positions(task, owner, call.key_position, call.key, call.keys)
     return found
@@ -88,27 +123,30 @@ def _rows(x: torch.Tensor, begin: int, count: int) -> torch.Tensor:
 # --- ring: keys and values travel --------------------------------------------------------------------------------------------
 
 
-def ring(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Any, sinks: Any, task: Task) -> Tensors:
+def ring(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Any, sinks: Any, task: Task, attempt: Attempt) -> Tensors:
     """Out and its logsumexp: attention over each shard of keys as it comes by, merged."""
-    steps, form = steps_of(task.layout, task.causal, task.window), local._bound(task.form, table)
+    steps, form = task.steps(), local._bound(task.form, table)
     out = q.new_zeros((*q.shape[:-1], v.shape[-1]), dtype=torch.promote_types(q.dtype, torch.float32))
     lse = new_logsumexp(q).fill_(-float("inf"))
     block = Carousel(torch.cat((k.flatten(), v.flatten())), task.group)
+
+    def add_part(call: Call, owner: int, keys: torch.Tensor, values: torch.Tensor) -> None:
+        options = _options(task, call, owner)
+        if sinks is not None and owner == task.rank and call.query == call.key:  # once for each query
+            options["sinks"] = sinks
+        part = q.new_empty((*q.shape[:-2], call.queries, v.shape[-1]))
+        part_lse = new_logsumexp(part)
+        plain_attention(_rows(q, call.query, call.queries), _rows(keys, call.key, call.keys), _rows(values, call.key, call.keys), form,
+                        out=part, logsumexp=part_lse, **options)
+        merge(_rows(out, call.query, call.queries), lse[..., call.query : call.query + call.queries], part, part_lse)
+
     for step, following in zip(steps, (*steps[1:], None)):
         if following is not None:
             block.send(following - step)
         owner = (task.rank - step) % task.size
         keys, values = _keys_and_values(block.here, k, v)
-        for call in calls_of(task.layout[task.rank], task.layout[owner], task.causal, task.window):
-            options = _options(task, call, owner)
-            if sinks is not None and step == 0 and call.query == call.key:  # once for each query
-                options["sinks"] = sinks
-            part = q.new_empty((*q.shape[:-2], call.queries, v.shape[-1]))
-            part_lse = new_logsumexp(part)
-            plain_attention(_rows(q, call.query, call.queries), _rows(keys, call.key, call.keys), _rows(values, call.key, call.keys), form,
-                            out=part, logsumexp=part_lse, **options)
-            merge(_rows(out, call.query, call.queries), lse[..., call.query : call.query + call.queries], part, part_lse)
-            del part, part_lse
+        for call in task.calls(task.rank, owner):
+            attempt(add_part, call, owner, keys, values)
         del keys, values  # else three messages are held while the next one is on its way
         if following is not None:
             block.turn()
@@ -118,7 +156,7 @@ def ring(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Any, sinks: A
 def ring_backward(d: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, lse: torch.Tensor, table: Any, sinks: Any,
                   d_table: Any, d_sinks: Any, task: Task) -> Tensors:
     """Each part again, with the sums of all keys. The gradients of keys travel behind them, one step later."""
-    steps, form = steps_of(task.layout, task.causal, task.window), local._bound(task.form, table)
+    steps, form = task.steps(), local._bound(task.form, table)
     wide = torch.promote_types(q.dtype, torch.float32)
     d_q = torch.zeros_like(q, dtype=wide, memory_format=torch.contiguous_format)
     block = Carousel(torch.cat((k.flatten(), v.flatten())), task.group)
@@ -129,7 +167,7 @@ def ring_backward(d: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Te
         owner = (task.rank - step) % task.size
         keys, values = _keys_and_values(block.here, k, v)
         made_of: list[Any] = []
-        for call in calls_of(task.layout[task.rank], task.layout[owner], task.causal, task.window):
+        for call in task.calls(task.rank, owner):
             has_sinks = sinks is not None and step == 0 and call.query == call.key
             made = attention_backward(
                 _rows(d, call.query, call.queries), _rows(q, call.query, call.queries), _rows(keys, call.key, call.keys),
@@ -190,14 +228,31 @@ def all_ids(task: Task) -> Any:
     return in_order(ids.t(), task.size, task.split).t().squeeze(0).contiguous()
 
 
+BLOCK = 1024  # queries of a call that needs a mask of queries × keys
+
+
+def _blocks(task: Task) -> Any:
+    """The pieces of this rank's queries; smaller ones, and whether they need a mask, where a window by token has keys on both sides."""
+    is_masked = bool(task.window) and not (task.causal or task.by_position or task.positions is None)
+    for piece in task.layout[task.rank]:
+        for first in range(0, piece.size, BLOCK if is_masked else piece.size):
+            size = min(BLOCK, piece.size - first) if is_masked else piece.size
+            yield Piece(piece.slot + first, piece.token + first, size, piece.sequence, piece.position + first), is_masked
+
+
 def _over_pieces(task: Task, tokens: int) -> Any:
     """(piece, its keys' range, options) for each piece of this rank's queries."""
     ids = all_ids(task)
-    for piece in task.layout[task.rank]:
+    for piece, is_masked in _blocks(task):
         others = [one for pieces in task.layout for one in pieces if one.sequence == piece.sequence]
         begin = min(one.token for one in others)
         end = piece.token + piece.size if task.causal else max(one.token + one.size for one in others)
         options: dict[str, Any] = {**task.values, "causal": task.causal, "window": task.window}
+        if task.by_position:
+            options["chunk"] = task.chunk
+        if is_masked:
+            begin, end = max(begin, piece.token - task.window + 1), min(end, piece.token + piece.size + task.window - 1)
+            options["window"], options["mask"] = 0, _near(piece.token, piece.size, begin, end - begin, task.window, ids)
         first = piece.position - (piece.token - begin)
         if ids is not None:
             options["query_positions"] = ids[..., piece.token : piece.token + piece.size].contiguous()
@@ -207,14 +262,18 @@ def _over_pieces(task: Task, tokens: int) -> Any:
         yield piece, begin, end - begin, options
 
 
-def all_gather(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Any, sinks: Any, task: Task) -> Tensors:
+def all_gather(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Any, sinks: Any, task: Task, attempt: Attempt) -> Tensors:
     """Every rank has all keys: one call for each piece of its queries. Out, its logsumexp, all keys and values."""
     keys, values = whole_sequence(k, task), whole_sequence(v, task)
     form = local._bound(task.form, table)
     out, lse = q.new_empty((*q.shape[:-1], v.shape[-1])), new_logsumexp(q)
-    for piece, begin, count, options in _over_pieces(task, keys.shape[-2]):
+
+    def of_piece(piece: Piece, begin: int, count: int, options: dict[str, Any]) -> None:
         plain_attention(_rows(q, piece.slot, piece.size), _rows(keys, begin, count), _rows(values, begin, count), form, sinks=sinks,
                         out=_rows(out, piece.slot, piece.size), logsumexp=lse[..., piece.slot : piece.slot + piece.size], **options)
+
+    for one in _over_pieces(task, keys.shape[-2]):
+        attempt(of_piece, *one)
     return out, lse, keys, values
 
 

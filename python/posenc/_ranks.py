@@ -77,7 +77,7 @@ def sum_of_parts(parts: torch.Tensor) -> torch.Tensor:
     return total
 
 
-def agree(what: dict[str, str], group: Any) -> None:
+def agree(what: dict[str, str], group: Any, verb: str) -> None:
     """Raises the same error on every rank if one calls with another shape, type or option."""
     found: list[Any] = [None] * dist.get_world_size(group)
     with all_present():
@@ -85,7 +85,34 @@ def agree(what: dict[str, str], group: Any) -> None:
     for rank, other in enumerate(found):
         for name, value in found[0].items():
             if other.get(name) != value:
-                raise ValueError(f"context_parallel_attention: the ranks disagree about {name}: {value} on rank 0, {other.get(name)} on rank {rank}")
+                raise ValueError(f"{verb}: the ranks disagree about {name}: {value} on rank 0, {other.get(name)} on rank {rank}")
+
+
+class Attempt:
+    """A rank's own work between messages. After an error the rank sends and receives as before, so that no other waits for it."""
+
+    def __init__(self) -> None:
+        self.error: Any = None
+
+    def __call__(self, work: Any, *arguments: Any) -> Any:
+        if self.error is None:
+            try:
+                return work(*arguments)
+            except Exception as error:
+                self.error = error
+        return None
+
+    def settle(self, group: Any, together: bool) -> None:
+        """Raises this rank's error; together: every rank raises that of the first rank that has one."""
+        if together:
+            found: list[Any] = [None] * dist.get_world_size(group)
+            with all_present():
+                dist.all_gather_object(found, None if self.error is None else str(self.error), group=group)
+            for rank, text in enumerate(found):
+                if text is not None:
+                    raise ValueError(f"{text} (on rank {rank})") from self.error
+        if self.error is not None:
+            raise self.error
 
 
 class Carousel:

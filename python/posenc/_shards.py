@@ -89,6 +89,19 @@ def _visible(query: Piece, key: Piece, causal: bool, window: int) -> Optional[tu
     return None if nearest >= window else (False, window)
 
 
+def _within(query: Piece, key: Piece, how: tuple[bool, int]) -> Call:
+    """The call of two pieces; of a window's edge only the queries that see a key, and the keys that some query sees."""
+    causal, window = how
+    apart = abs(query.position - key.position)
+    first, last, begin, end = 0, query.size, 0, key.size
+    if window and query != key:
+        if key.position < query.position:
+            last, begin = min(last, window - apart + key.size - 1), max(0, apart - window + 1)
+        else:
+            first, end = max(0, apart - window + 1), min(end, window - apart + query.size - 1)
+    return Call(query.slot + first, last - first, key.slot + begin, end - begin, causal, window, query.position + first, key.position + begin)
+
+
 def _plain(one: Call, last: Call) -> bool:
     """Whether neither has a mask."""
     return not (one.causal or one.window or last.causal or last.window)
@@ -103,7 +116,7 @@ def calls_of(queries: tuple[Piece, ...], keys: tuple[Piece, ...], causal: bool, 
             how = _visible(query, key, causal, window)
             if how is None:
                 continue
-            one = Call(query.slot, query.size, key.slot, key.size, *how, query.position, key.position)
+            one = _within(query, key, how)
             last = calls[-1] if calls else None
             if last and _plain(one, last) and (last.query, last.key + last.keys) == (one.query, one.key):
                 follows = last.key_position is not None and last.key_position + last.keys == one.key_position

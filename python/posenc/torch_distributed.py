@@ -21,7 +21,7 @@ import torch
 
 from . import _context_parallel as parallel, torch as local
 from ._methods import in_order, merge
-from ._ranks import exchange, gather, name_of, ranks_of, sum_of_parts
+from ._ranks import Attempt, agree, exchange, gather, name_of, ranks_of, sum_of_parts
 from ._shards import check_tokens, layout_of, packed_lengths, runs_of
 from .attention import new_logsumexp
 from .forms import Form
@@ -161,18 +161,28 @@ def context_parallel_attention(
 
 
 def merged_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form | Scheme | str | None = None, *,
-                     group: Any = None, **options: Any) -> torch.Tensor:
+                     group: Any = None, check: bool = True, **options: Any) -> torch.Tensor:
     """Decoding over a cache that is split between ranks: q is the same on every rank, the keys are this rank's, and so is the result
-    over all keys, on every rank. Parts are merged in the order of ranks, so all ranks have the same bits.
+    over all keys, on every rank. Parts are merged in the order of ranks, so all ranks have the same bits. A rank may have no keys.
 
-    options: as posenc.attention; pass query_positions and key_positions, because a rank's keys do not end with the queries.
+    options: as posenc.attention; pass query_positions and key_positions, because a rank's keys do not end with the queries. With
+      block_table and key_lengths, k and v are this rank's pages.
+    check: compares queries, types and options between ranks first, and errors afterwards, by small messages. Without it, ranks that differ
+      may wait for the group's timeout, or compute nonsense.
+    Raises: ValueError if ranks disagree, or one cannot compute its part; RuntimeError as context_parallel_attention.
     """
     ranks_of(group, "merged_attention")
     text = local._text_of(form, "merged_attention")
     order = options.get("order", "bhsd")
+    if check:
+        same = {name: value for name, value in options.items() if isinstance(value, (bool, int, float, str)) and name != "key_positions"}
+        agree({"queries": f"{parallel.shape_of(q)}, values of {v.shape[-1]}", "types": f"q {q.dtype}, k {k.dtype}, v {v.dtype}", "form": text or "none",
+               "options": str(sorted(same.items())), "names of options": str(sorted(options))}, group, "merged_attention")
     part = q.new_empty((*q.shape[:-1], v.shape[-1]))
     lse = new_logsumexp(q, order)
-    plain_attention(q, k, v, local._bound(text, None), out=part, logsumexp=lse, **options)
+    attempt = Attempt()
+    attempt(lambda: plain_attention(q, k, v, local._bound(text, None), out=part, logsumexp=lse, **options))
+    attempt.settle(group, check)
     parts, sums = gather(part, group), gather(lse, group)
     out, lse = parts[0].to(torch.promote_types(q.dtype, torch.float32)), sums[0].clone()
     for other, other_lse in zip(parts[1:], sums[1:]):

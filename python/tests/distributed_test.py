@@ -17,6 +17,8 @@ ROPE = posenc.Rope(dims=8)
 ALIBI = posenc.Alibi(heads=4)
 T5 = posenc.T5(heads=4, buckets=8, max_distance=16)
 TOKENS = 32
+KERPLE = posenc.prepare(posenc.Kerple(amplitudes=(1.0, 0.5, 0.2, 0.1), rates=(1.0, 2.0, 0.5, 1.0)), length=TOKENS // 2)
+SWIN, GRID = posenc.Swin(heads=4, window=(6, 6)), torch.stack((torch.arange(TOKENS) // 6, torch.arange(TOKENS) % 6))
 # name → form, its table, sinks, options, methods besides ring
 CASES = {
     "no position, all keys": (None, False, False, {}, ("all-gather", "all-to-all")),
@@ -83,6 +85,14 @@ def parts(case, method, split="zigzag", dtype=torch.float32):
     return tuple(distributed.unshard(x.detach(), dim=2, split=split) for x in (out, *grads[:3])) + tuple(grads[3:])
 
 
+def text_of_error(trial):
+    try:
+        trial()
+        return "accepted"
+    except (ValueError, TypeError) as error:
+        return str(error)
+
+
 # --- what the processes do ------------------------------------------------------------------------------------------------------
 
 
@@ -134,15 +144,59 @@ def given_positions(rank, size):
     return found
 
 
+def windows_by_position(rank, size):
+    """Given positions of one axis: as in one process, windows and chunks go by them, whatever tokens have them."""
+    made = torch.Generator().manual_seed(8)
+    ids = {"three by three": torch.arange(TOKENS) * 3, "in any order": torch.randperm(TOKENS, generator=made), "a tree": torch.arange(TOKENS) // 2}
+    found = {}
+    for name, each in ids.items():
+        for option in ({"window": 5}, {"chunk": 7}, {"window": 5, "chunk": 7}, {"window": 5, "causal": True, "packed": [5, 1, 19, 7]}):
+            for form in (ROPE, None):
+                q, k, v, d = inputs()
+                for x in (q, k, v):
+                    x.requires_grad_()
+                out = pt.attention(q, k, v, form, query_positions=each, key_positions=each, **option)
+                wanted = [out.detach(), *torch.autograd.grad(out, (q, k, v), d)]
+                for method in ("ring", "all-gather", "all-to-all"):
+                    mine = [distributed.shard(x.detach(), dim=2).requires_grad_() for x in (q, k, v)]
+                    out = distributed.context_parallel_attention(*mine, form, method=method, positions=distributed.shard(each, dim=0), **option)
+                    grads = torch.autograd.grad(out, mine, distributed.shard(d, dim=2))
+                    parts = [distributed.unshard(x.detach(), dim=2) for x in (out, *grads)]
+                    worst = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(parts, wanted))
+                    found[name, str(option), str(form), method] = worst
+    return found
+
+
 def sharded_cache(rank, size):
+    """A part of the keys on each rank, contiguous or in pages; rank 0 may have none."""
     q, k, v, _ = inputs()
-    wanted = posenc.attention(q[:, :, -1:].contiguous(), k, v, posenc.prepare(ALIBI), causal=True)
-    n = TOKENS // size
-    mine = slice(rank * n, (rank + 1) * n)
-    out = distributed.merged_attention(q[:, :, -1:], k[:, :, mine], v[:, :, mine], ALIBI, query_positions=TOKENS - 1, key_positions=rank * n)
-    same = [torch.empty_like(out) for _ in range(size)]
-    dist.all_gather(same, out)
-    return float((out - wanted).abs().max()), all(torch.equal(x, out) for x in same)
+    last = q[:, :, -1:].contiguous()
+    wanted = posenc.attention(last, k, v, posenc.prepare(ALIBI), causal=True)
+    found = {}
+    for name, first in (("equal", 0), ("none on rank 0", 1)):
+        begin, end = (max(0, TOKENS * (rank - first + one) // (size - first)) for one in (0, 1))
+        mine = slice(begin, end)
+        place = {"query_positions": TOKENS - 1, "key_positions": begin}
+        found[name] = distributed.merged_attention(last, k[:, :, mine], v[:, :, mine], ALIBI, **place)
+        found[name, "bshd"] = distributed.merged_attention(*(x.transpose(1, 2).contiguous() for x in (last, k[:, :, mine], v[:, :, mine])), ALIBI,
+                                                           order="bshd", **place).transpose(1, 2)
+        page, pages = 4, max(1, -(-(end - begin) // 4))
+        pools = [torch.full((2 * pages, 2, page, 8), float("nan")) for _ in range(2)]  # [pages, key heads, tokens of one, features]
+        table = torch.arange(2 * pages).reshape(2, pages).flip(1).contiguous()
+        for pool, x in zip(pools, (k, v)):
+            for sequence in range(2):
+                for token, row in enumerate(x[sequence, :, mine].unbind(1)):
+                    pool[table[sequence, token // page], :, token % page] = row
+        found[name, "pages"] = distributed.merged_attention(last, *pools, ALIBI, block_table=table, key_lengths=[end - begin] * 2, **place)
+    worst = {case: float((out - wanted).abs().max()) for case, out in found.items()}
+    same = torch.stack([_ranks.gather(out, None) for out in found.values()])
+    mine = slice(rank * 8, rank * 8 + 8)
+    call = lambda q, **options: distributed.merged_attention(q, k[:, :, mine], v[:, :, mine], ALIBI, **options)
+    place = {"query_positions": TOKENS - 1, "key_positions": rank * 8}
+    trials = {"queries": lambda: call(last if rank != 1 else last[:1], **place), "types": lambda: call(last if rank != 1 else last.double(), **place),
+              "options": lambda: call(last, causal=rank == 1, **place), "names of options": lambda: call(last, **(place if rank != 1 else {})),
+              "on rank 1": lambda: call(last, key_lengths=[9 if rank == 1 else 8] * 2, **place)}
+    return worst, all(torch.equal(one, same[:, 0]) for one in same.unbind(1)), {name: text_of_error(trial) for name, trial in trials.items()}
 
 
 def in_a_group(rank, size):
@@ -183,17 +237,14 @@ def faults(rank, size):
         "positions on one": lambda: call(*mine, ROPE, positions=torch.arange(16) if rank == 1 else None),
         "positions too few": lambda: call(*mine, ROPE, positions=torch.arange(15)),
         "positions too large": lambda: call(*mine, ROPE, positions=torch.arange(16) + (2**53 - 15 if rank == 1 else 0)),
-        "positions": lambda: call(*mine, ROPE, window=3, positions=torch.arange(mine[0].shape[2])),
+        **{f"too far, {method}": lambda method=method: call(*mine, KERPLE, causal=True, method=method) for method in ("ring", "all-gather")},
+        **{f"too far on one, {method}": lambda method=method: call(*mine, SWIN, causal=True, method=method, table=torch.zeros(121, 4),
+                                                                   positions=GRID[:, :16] if rank == 0 else 100 * GRID[:, :16])
+           for method in ("ring", "all-gather")},
         "shard": lambda: distributed.shard(q[:, :, :7], dim=2),
         "split": lambda: distributed.shard(q, dim=2, split="stripes"),
     }
-    said = {}
-    for name, trial in trials.items():
-        try:
-            trial()
-            said[name] = "accepted"
-        except (ValueError, TypeError) as error:
-            said[name] = str(error)
+    said = {name: text_of_error(trial) for name, trial in trials.items()}
     call(*mine, ROPE, causal=True)
     return said
 
@@ -335,7 +386,7 @@ def ends_in_backward(rank, size):
     return timed(lambda: out.sum().backward())
 
 
-TOGETHER = {2: [matrix, other_types, given_positions, faults, memory, in_ddp, compiled], 4: [matrix, sharded_cache, in_a_group, memory]}
+TOGETHER = {2: [matrix, other_types, given_positions, windows_by_position, faults, memory, in_ddp, compiled], 4: [matrix, sharded_cache, in_a_group, memory]}
 FOUND = {}
 
 
@@ -369,11 +420,22 @@ class Distributed(unittest.TestCase):
             self.assertIsInstance(found, dict, found)
             self.check(found, 2e-6)
 
+    def test_windows_by_given_positions(self):
+        for found in found_by(windows_by_position, 2):
+            self.assertIsInstance(found, dict, found)
+            self.assertEqual(len(found), 72)
+            self.check(found, 4e-6)
+
     def test_a_cache_split_between_ranks(self):
-        for found in found_by(sharded_cache, 4):
+        every = found_by(sharded_cache, 4)
+        for found in every:
             self.assertIsInstance(found, tuple, found)
-            self.assertLess(found[0], 1e-6)
+            self.assertEqual(len(found[0]), 6)
+            self.check(found[0], 1e-6)
             self.assertTrue(found[1], "ranks have different bits")
+            for name, text in found[2].items():
+                self.assertIn(name, text)
+                self.assertEqual(text, every[0][2][name])
 
     def test_a_group_of_some_ranks(self):
         found = found_by(in_a_group, 4)
@@ -423,7 +485,9 @@ class Distributed(unittest.TestCase):
             "unknown": "there is no option 'key_mask' over several ranks", "unknown on one": "the ranks disagree about options",
             "method": "method must be one of auto, ring, all-to-all, all-gather, got 'tree'", "heads": "choose ring or all-gather",
             "rotations by head": "choose ring or all-gather", "counts": "cope counts over all keys, which a ring does not have at once",
-            "positions": "cannot be combined with positions", "positions on one": "the ranks disagree about positions: none on rank 0, [16] torch.int64",
+            "too far, ring": "is outside -15 to 15, which the form was prepared for (on rank 0)", "too far, all-gather": "outside -15 to 15",
+            "too far on one, ring": "is outside -5 to 5, which the form was prepared for (on rank 0)", "too far on one, all-gather": "outside -5 to 5",
+            "positions on one": "the ranks disagree about positions: none on rank 0, [16] torch.int64",
             "positions too few": "expected a position for each of the 16 tokens of a rank, got 15",
             "positions too large": "positions must lie between -2^53 and 2^53, got 9007199254740992",
             "order": 'order must be "bhsd" or "bshd", got \'sbhd\'', "shard": "got 7", "split": "got 'stripes'"}
