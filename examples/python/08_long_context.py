@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 from posenc.torch import distributed
 
-TOKENS, WIDTH, HEADS, WORDS, LAG, WINDOW = 32768, 64, 4, 64, 50, 128
-ALLOWED = 260_000_000  # bytes; a step over the whole sequence takes more
+TOKENS, WIDTH, HEADS, WORDS, LAG, WINDOW = 65536, 64, 4, 64, 50, 128
+ALLOWED = 480_000_000  # bytes; a step over the whole sequence takes more
 
 
 def word(positions):
@@ -34,7 +34,7 @@ def train():
     used = 4096 * int(open("/proc/self/statm").read().split()[5])  # data and stack, as the limit counts them
     resource.setrlimit(resource.RLIMIT_DATA, (used + ALLOWED, resource.RLIM_INFINITY))
     losses = []
-    for _ in range(15):
+    for _ in range(8):
         q, k, v = project(embed(inputs)).view(1, -1, 3, HEADS, WIDTH // HEADS).unbind(2)
         mixed = distributed.context_parallel_attention(q, k, v, rope, method="ring", causal=True, window=WINDOW, order="bshd")
         loss = torch.nn.functional.cross_entropy(read(mixed.reshape(-1, WIDTH)), targets)
@@ -63,4 +63,4 @@ if __name__ == "__main__":
         with tempfile.TemporaryDirectory() as folder:
             torch.multiprocessing.spawn(start, (folder,), 2)
 # prints:
-# 2 ranks, 32768 tokens: the loss falls: True
+# 2 ranks, 65536 tokens: the loss falls: True
