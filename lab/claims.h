@@ -26,8 +26,8 @@ struct Outcome {
 Json to_json(const Outcome& outcome);
 Outcome outcome_from_json(const Json& json);
 
-enum class Answer : std::uint8_t { kReproduced, kNotReproduced, kNotTestable };
-/// "reproduced", "not reproduced", "not testable at this scale".
+enum class Answer : std::uint8_t { kReproduced, kRefuted, kUndecided, kNotTestable };
+/// "reproduced", "refuted", "undecided", "not testable here", as posenc.lab has them.
 std::string_view name_of(Answer answer) noexcept;
 
 /// On which side of the threshold a measure must be.
@@ -56,12 +56,15 @@ struct Verdict {
   std::string reason = {};  ///< why it is not testable, or what is uncertain; may be empty
 };
 
-/// Reproduced: the whole interval is on the claim's side of the threshold. Not testable: a required model was not
-/// trained, or with one seed only. Not reproduced: all other cases.
+/// Reproduced: the whole interval is on the claim's side of the threshold. Refuted: it is on the other. Undecided: it
+/// includes the threshold; or there are fewer than kFewestSeeds values, and the nearest is no farther from it than they are
+/// from each other. Not testable: no seed has a value.
 Verdict judge(const Claim& claim, const std::vector<Outcome>& outcomes);
 std::vector<Verdict> judge(const std::vector<Outcome>& outcomes);
 /// "≤ 1.03", "≥ 0.1", "within ±0.02".
 std::string threshold_text(const Claim& claim);
+/// "95% interval of 5 seeds", "range of 3 seeds", "one seed": what low and high of an estimate are.
+std::string interval_text(const Verdict& verdict);
 
 Json to_json(const Verdict& verdict);
 

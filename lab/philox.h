@@ -21,7 +21,7 @@ inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
 }
 
 /// Each use of random numbers has its own stream.
-enum class Purpose : std::uint32_t { kInitial, kTraining, kEvaluation, kPositions, kText, kBootstrap };
+enum class Purpose : std::uint32_t { kInitial, kTraining, kEvaluation, kPositions, kText };
 
 /// The random numbers of one sample of one step.
 class Stream {

@@ -1,14 +1,18 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 namespace posenc::lab {
 
-/// A mean and its 95% confidence interval: percentiles of the means of 10,000 samples drawn with replacement (Efron's
-/// bootstrap), the same on every run. With one value there is no interval: low and high are NaN.
+/// Seeds that a confidence interval needs.
+inline constexpr std::int64_t kFewestSeeds = 5;
+
+/// A mean and, of kFewestSeeds values or more, its 95% confidence interval by Student's t; of fewer, their range. Without
+/// values NaN.
 struct Estimate {
   double mean = 0, low = 0, high = 0;
 };
-Estimate bootstrap(std::span<const double> values);
+Estimate estimate_of(std::span<const double> values);
 
 }  // namespace posenc::lab

@@ -13,7 +13,7 @@ namespace posenc::cli {
 namespace {
 
 std::string_view class_of(lab::Answer answer) {
-  return answer == lab::Answer::kReproduced ? "yes" : answer == lab::Answer::kNotReproduced ? "no" : "open";
+  return answer == lab::Answer::kReproduced ? "yes" : answer == lab::Answer::kRefuted ? "no" : "open";
 }
 
 // A number line: the claim's side shaded, the threshold, the interval and the mean.
@@ -61,9 +61,10 @@ std::string claim_html(const lab::Verdict& verdict) {
   text += fmt::format("<p class=\"small\">Published: {} ({}).</p>\n", escaped_html(claim.published),
                       escaped_html(claim.source));
   if (!verdict.values.empty()) {
-    text += fmt::format("<p>Here: <strong>{}{}{}</strong>, the {}.</p>\n", escaped_html(shown_estimate(verdict)),
+    text += fmt::format("<p>Here: <strong>{}{}{}</strong> ({}), the {}.</p>\n", escaped_html(shown_estimate(verdict)),
                         claim.unit.empty() || claim.unit == "ratio" ? "" : " ",
-                        claim.unit == "ratio" ? "" : escaped_html(claim.unit), escaped_html(claim.measure));
+                        claim.unit == "ratio" ? "" : escaped_html(claim.unit), lab::interval_text(verdict),
+                        escaped_html(claim.measure));
   }
   if (!verdict.reason.empty())
     text += fmt::format("<p class=\"small\">{}{}.</p>\n",
@@ -155,7 +156,7 @@ std::string lab_page(const LabPage& page) {
       seconds, escaped_html(page.run.text_name));
   text += "<div class=\"tiles\">\n";
   for (const lab::Answer answer :
-       {lab::Answer::kReproduced, lab::Answer::kNotReproduced, lab::Answer::kNotTestable}) {
+       {lab::Answer::kReproduced, lab::Answer::kRefuted, lab::Answer::kUndecided, lab::Answer::kNotTestable}) {
     const auto count = std::count_if(page.verdicts.begin(), page.verdicts.end(),
                                      [&](const lab::Verdict& verdict) { return verdict.answer == answer; });
     text += fmt::format("<div class=\"tile\"><b class=\"{}\">{}</b><span>{}</span></div>\n", class_of(answer), count,
@@ -163,10 +164,11 @@ std::string lab_page(const LabPage& page) {
   }
   text +=
       "</div></header>\n<section id=\"verdicts\"><h2>1. Published claims, and what came out</h2>\n"
-      "<div class=\"prose\"><p>A claim is reproduced where the whole 95% interval of the measure (bootstrap over seeds) "
-      "is on the shaded side of its threshold. Values of one seed are compared with each other: all schemes begin with "
-      "the same weights and see the same batches.</p></div>\n";
-  for (const lab::Answer answer : {lab::Answer::kReproduced, lab::Answer::kNotReproduced}) {
+      "<div class=\"prose\"><p>A claim is reproduced where the whole interval of the measure is on the shaded side of its "
+      "threshold, refuted where it is on the other, else undecided. With five seeds or more it is Student's 95% interval; "
+      "fewer decide only if the nearest is farther from the threshold than they are from each other. Values of one seed "
+      "are compared with each other: all schemes begin with the same weights and see the same batches.</p></div>\n";
+  for (const lab::Answer answer : {lab::Answer::kReproduced, lab::Answer::kRefuted, lab::Answer::kUndecided}) {
     for (const lab::Verdict& verdict : page.verdicts) {
       if (verdict.answer == answer) text += claim_html(verdict);
     }

@@ -45,7 +45,7 @@ std::string summary_json(const LabRun& run, const std::vector<lab::Outcome>& out
 
 std::string verdicts_text(const std::vector<lab::Verdict>& verdicts, int columns, bool colour) {
   std::string text;
-  for (const lab::Answer answer : {lab::Answer::kReproduced, lab::Answer::kNotReproduced}) {
+  for (const lab::Answer answer : {lab::Answer::kReproduced, lab::Answer::kRefuted, lab::Answer::kUndecided}) {
     bool is_first = true;
     for (const lab::Verdict& verdict : verdicts) {
       if (verdict.answer != answer) continue;
@@ -57,9 +57,9 @@ std::string verdicts_text(const std::vector<lab::Verdict>& verdicts, int columns
       is_first = false;
       const lab::Claim& claim = *verdict.claim;
       for (const std::string& line : wrap(fmt::format("{}", claim.text), columns - 2)) text += "  " + line + "\n";
-      const std::string facts =
-          fmt::format("{}: {} (threshold {}){}", claim.measure, shown_estimate(verdict), lab::threshold_text(claim),
-                      verdict.reason.empty() ? "" : "; " + verdict.reason);
+      const std::string facts = fmt::format("{}: {}, {} (threshold {}){}", claim.measure, shown_estimate(verdict),
+                                            lab::interval_text(verdict), lab::threshold_text(claim),
+                                            verdict.reason.empty() ? "" : "; " + verdict.reason);
       for (const std::string& line : wrap(facts, columns - 4)) text += dim("    " + line, colour) + "\n";
     }
   }

@@ -188,8 +188,8 @@ Verb lab_verb(Command program) {
   verb.summary = "train small Transformers and test published claims about positional encodings";
   verb.usage = "run PRESET | resume DIR | report DIR | train [--scheme S] [--task T] … | pack DIR -o FILE | list";
   verb.details =
-      "run trains every model of a preset, judges the published claims (reproduced, not reproduced, not testable at this "
-      "scale) and writes report.html, summary.json, checkpoints and tables to a folder. Ctrl-C leaves a checkpoint; resume "
+      "run trains every model of a preset, judges the published claims (reproduced, refuted, undecided, not testable "
+      "here) and writes report.html, summary.json, checkpoints and tables to a folder. Ctrl-C leaves a checkpoint; resume "
       "continues bit for bit. train trains one model of your own; pack writes it in a byte per weight, as the explorer "
       "runs it. The text is the file that POSENC_LAB_TEXT or --text names (./run installs Moby Dick), or a generated one.";
   verb.examples =

@@ -13,14 +13,12 @@ export type Result = {
 export type Summary = { preset: string; text: string; models: number; models_planned: number; verdicts: Verdict[]; results: Result[] };
 
 const longestFile = 4_000_000;
-export const answers = ['reproduced', 'not reproduced', 'undecided', 'not testable at this scale'];
+export const answers = ['reproduced', 'refuted', 'undecided', 'not testable here'];
 
-// A bootstrap of so few seeds can give nothing but their range.
+// Fewer have no interval, but a range.
 const fewestSeeds = 5;
 /// What the two numbers behind an estimate are: the range of two draws holds the median with a chance of one half only.
 export const intervalName = (seeds: number): string => (seeds < fewestSeeds ? `range of ${seeds} seeds` : '95% interval');
-/// Where the interval includes the threshold, the run has decided nothing.
-export const answerOf = (one: Verdict): string => (one.verdict === 'not reproduced' && one.reason.startsWith('the interval includes the threshold') ? 'undecided' : one.verdict);
 
 /// Reads a file that somebody dropped. Throws: Error that says what is wrong.
 export function readSummary(text: string): Summary {

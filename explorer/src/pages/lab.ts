@@ -1,7 +1,7 @@
 import desk from '../data/desk.json';
 import { announce, h, shown, takesDrops } from '../dom';
 import { figureOf } from '../figure';
-import { type Group, type Summary, type Verdict, answerOf, answers, groupsOf, intervalName, lengthFigure, readSummary } from '../lab_summary';
+import { type Group, type Summary, type Verdict, answers, groupsOf, intervalName, lengthFigure, readSummary } from '../lab_summary';
 import { type Page, section, text } from '../lesson';
 import { type FlagParam, type NumberParam, type TextParam, view } from '../state';
 import { storyOf } from '../story';
@@ -12,7 +12,7 @@ const hiddenSchemes: TextParam = { key: 'off', label: 'Schemes that are not show
 
 const size: NumberParam = { key: 'size', label: 'Size', kind: 'whole', start: 32, least: 1, most: 1_000_000, steps: 'octaves' };
 
-const marks: { [answer: string]: [string, string] } = { reproduced: ['holds', '✓'], 'not reproduced': ['fails', '✗'], undecided: ['does-not-apply', '?'], 'not testable at this scale': ['does-not-apply', '–'] };
+const marks: { [answer: string]: [string, string] } = { reproduced: ['holds', '✓'], refuted: ['fails', '✗'], undecided: ['does-not-apply', '?'], 'not testable here': ['does-not-apply', '–'] };
 const estimate = (one: Verdict): string => !one.values.length ? '' : shown(one.mean!, 4) +
   (one.interval_95.length === 2 ? ` [${one.interval_95.map((value) => shown(value, 4)).join(', ')}]` : '') + (one.unit && one.unit !== 'ratio' ? ` ${one.unit}` : '');
 
@@ -25,14 +25,14 @@ function verdictTable(list: Verdict[], answer: string): HTMLElement {
       h('th', { scope: 'row' }, h('span', { class: `mark ${marks[answer][0]}`, 'aria-hidden': 'true' }, marks[answer][1]), ' ', one.claim),
       h('td', { 'data-label': head[1] }, one.published, ' ', h('small', {}, one.source)),
       ...(isUntested ? [h('td', { 'data-label': head[2] }, one.reason)]
-        : [h('td', { 'data-label': head[2] }, h('strong', {}, estimate(one)), ' ', h('small', {}, one.interval_95.length === 2 ? `[${intervalName(one.values.length)}] ` : '', answer === 'undecided' ? 'The threshold lies between the seeds: more of them would decide.' : one.reason || one.measure)), h('td', { 'data-label': head[3] }, one.threshold)]))))));
+        : [h('td', { 'data-label': head[2] }, h('strong', {}, estimate(one)), ' ', h('small', {}, one.interval_95.length === 2 ? `[${intervalName(one.values.length)}] ` : '', one.reason || one.measure)), h('td', { 'data-label': head[3] }, one.threshold)]))))));
 }
 
 // What the brackets are depends on how many seeds were trained.
 function claimWords({ verdicts }: Summary): string {
   const fewest = Math.min(...verdicts.filter((one) => one.interval_95.length === 2).map((one) => one.values.length)), name = Number.isFinite(fewest) ? intervalName(fewest) : intervalName(5);
-  return `A claim is reproduced if its measure is on its side of the threshold for the whole ${name}, and undecided if the threshold lies within it. ` +
-    (name.startsWith('range') ? `That is less than a confidence interval: with ${fewest} seeds, both may lie on the wrong side by chance. ` : 'The interval is a bootstrap over seeds. ') + 'Claims that were not reproduced stay in the list.';
+  return `A claim is reproduced if its measure is on its side of the threshold for the whole ${name}, refuted if it is on the other side, and undecided if the threshold lies within it. ` +
+    (name.startsWith('range') ? `That is less than a confidence interval: ${fewest} seeds decide only if the nearest is farther from the threshold than they are from each other. ` : 'The interval is Student’s, over seeds. ') + 'Claims that were not reproduced stay in the list.';
 }
 
 function resultTable(group: Group): HTMLElement {
@@ -105,7 +105,7 @@ export const page: Page = {
       aboutClaims.textContent = claimWords(summary);
       choice.replaceChildren(...groupsOf(summary).map((one) => h('option', { value: one.key }, one.title)));
       verdicts.replaceChildren(...answers.flatMap((answer) => {
-        const list = summary.verdicts.filter((one) => answerOf(one) === answer);
+        const list = summary.verdicts.filter((one) => one.verdict === answer);
         return list.length ? [h('h3', {}, `${answer[0].toUpperCase()}${answer.slice(1)} (${list.length})`), verdictTable(list, answer)] : [];
       }));
       draw();
