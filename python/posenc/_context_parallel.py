@@ -129,7 +129,8 @@ def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Optional[t
     else:
         made = all_to_all(by_q, by_k, by_v, task)
     # A form may take only some distances or positions, which may be beyond them on one rank alone.
-    attempt.settle(group, bool(found.get("check", True)) and (ids is not None or local._form(form).kind not in ("rotation", "nothing") if form else ids is not None))
+    limited = ids is not None or table is not None or bool(form) and local._form(form).kind not in ("rotation", "nothing")
+    attempt.settle(group, limited and bool(found.get("check", True)))
     return _as_given(found, made[0], q), made[1], q.new_empty((0,), dtype=torch.int64) if ids is None else ids, *made[2:]
 
 
