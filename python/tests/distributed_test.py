@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import torch.distributed as dist
 from posenc import _methods, _ranks, _shards
 from posenc.torch import distributed
 
+EXAMPLE = Path(os.environ.get("POSENC_ROOT", Path(__file__).parents[2])) / "examples/python/08_long_context.py"
 ROPE = posenc.Rope(dims=8)
 ALIBI = posenc.Alibi(heads=4)
 T5 = posenc.T5(heads=4, buckets=8, max_distance=16)
@@ -578,15 +580,26 @@ class Distributed(unittest.TestCase):
 
     def test_the_example_needs_both_ranks(self):
         """One process that has the whole sequence is refused the memory. documents_test runs it with two."""
-        example = Path(os.environ.get("POSENC_ROOT", Path(__file__).parents[2])) / "examples/python/08_long_context.py"
         with tempfile.TemporaryDirectory() as folder:
-            one = f"import sys, torch; sys.path.insert(0, {str(example.parent)!r}); example = __import__('08_long_context')\n" \
+            one = f"import sys, torch; sys.path.insert(0, {str(EXAMPLE.parent)!r}); example = __import__('08_long_context')\n" \
                   f"torch.distributed.init_process_group('gloo', init_method='file://{folder}/store', rank=0, world_size=1); example.train()"
             made = subprocess.run([sys.executable, "-B", "-W", "ignore", "-c", one], capture_output=True, text=True,
                                   env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"})
         self.assertNotEqual(made.returncode, 0, made.stdout)
         self.assertRegex(made.stderr, "allocate")
         self.assertNotIn("the loss falls", made.stdout)
+
+    def test_the_example_by_torchrun(self):
+        """As docs/guide/scaling.md shows it; -r 1 -t 1 is what Debian 12's needs."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        made = subprocess.run([sys.executable, "-B", "-W", "ignore", "-m", "torch.distributed.run", "-r", "1", "-t", "1", "--master_addr", "127.0.0.1",
+                               "--master_port", str(port), "--nproc_per_node", "2", str(EXAMPLE)], capture_output=True, text=True,
+                              env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"})
+        if "without libuv" in made.stderr:
+            self.skipTest("this torchrun wants a store that its torch was built without")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn("2 ranks, 65536 tokens: the loss falls: True", made.stdout + made.stderr)
 
     def test_without_a_process_group(self):
         x = torch.zeros(1, 1, 4, 8)
