@@ -186,7 +186,7 @@ Verb lab_verb(Command program) {
   Verb verb;
   verb.name = "lab";
   verb.summary = "train small Transformers and test published claims about positional encodings";
-  verb.usage = "run PRESET | resume DIR | report DIR | train [--scheme S] [--task T] … | pack DIR -o FILE | list";
+  verb.usage = "run PRESET | resume DIR | report DIR | train … | pack DIR -o FILE | list";
   verb.details =
       "run trains every model of a preset, judges the published claims (reproduced, refuted, undecided, not testable "
       "here) and writes report.html, summary.json, checkpoints and tables to a folder. Ctrl-C leaves a checkpoint; resume "

@@ -35,7 +35,7 @@ class Call:
     layer: int | None
     q: Any
     k: Any
-    v: Any  #: None: `weights` was seen in place of an output
+    v: Any  #: None: `weights` was seen instead of an output
     out: Any
     weights: Any = None
     sinks: Any = None

@@ -177,7 +177,7 @@ def merged_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Fo
     if check:
         same = {name: value for name, value in options.items() if isinstance(value, (bool, int, float, str)) and name != "key_positions"}
         agree({"queries": f"{parallel.shape_of(q)}, values of {v.shape[-1]}", "types": f"q {q.dtype}, k {k.dtype}, v {v.dtype}", "form": text or "none",
-               "options": str(sorted(same.items())), "names of options": str(sorted(options))}, group, "merged_attention")
+               "names of options": str(sorted(options)), "options": str(sorted(same.items()))}, group, "merged_attention")
     part = q.new_empty((*q.shape[:-1], v.shape[-1]))
     lse = new_logsumexp(q, order)
     attempt = Attempt()

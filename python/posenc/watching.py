@@ -50,7 +50,7 @@ class LayerVerdict:
         found = []
         for name, result in (("queries", self.q), ("keys", self.k)):
             if result is not None and result.verdict == "differs":
-                found += [f"{name}: {line}" for line in repr(result).splitlines()]
+                found += f"{name}: {result!r}".splitlines()
         found += [self.remark] if self.remark else []
         if self.attention is not None:
             found += self.attention.differs
@@ -61,7 +61,7 @@ class LayerVerdict:
         agreed = ["rotation"] if self.q is not None and all(one is None or one.verdict != "differs" for one in (self.q, self.k)) else []
         agreed += self.attention.seen if self.attention is not None else []
         name = f"{self.part} {self.layer}" if self.part else str(self.layer)
-        return name, self.name, ", ".join(agreed), "; ".join(self.lines()), self.unseen()
+        return name, self.name, ", ".join(agreed), "; ".join(map(str.strip, self.lines())), self.unseen()
 
 
 @dataclass(frozen=True)

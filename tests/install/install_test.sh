@@ -124,7 +124,7 @@ if [[ $kind == static ]]; then
     ln -s "$source/examples" "$work/consumer/examples"
     (cd "$work/consumer" && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
       PRTE_MCA_rmaps_default_mapping_policy=slot:oversubscribe LD_LIBRARY_PATH=$libdir &&
-      eval "$(block scaling.md sh 1)") >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "scaling.md: the ring"; }
+      eval "$(block scaling.md sh 2)") >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "scaling.md: the ring"; }
   fi
 fi
 
