@@ -1,4 +1,4 @@
-"""Every block of code in the README, in python/README.md and in the guides is run by a test, or the words after its language, which
+"""Every block of code in a README, in CONTRIBUTING and in the guides is run by a test, or the words after its language, which
 readers do not see, say which file runs it or why nothing does:
 
     ```sh run by tests/recipes/fetch_test.sh        that file exists, and names the page
@@ -7,7 +7,8 @@ readers do not see, say which file runs it or why nothing does:
 blocks.py ROOT
 
 What is run needs no words: ```cpp (readme.py), ```python and the ```text block right below it (documents_test.py), `$ posenc` and, in
-shell blocks, lines that begin with posenc (guide_test.py), ./run or cmake --install (readme.py).
+shell blocks, lines that begin with posenc (guide_test.py), ./run or cmake --install (readme.py), and ```js of the npm package
+(npm_package_test.mjs). What a ```diff adds is in the file that the text above it names last.
 """
 
 import re
@@ -22,8 +23,9 @@ RUN = r"posenc |\./run\b|cmake --install "
 
 
 def pages(root):
-    return [path for path in (root / "README.md", root / "python/README.md", *sorted((root / "docs/guide").glob("*.md")))
-            if path.exists()]
+    single = ("README.md", "CONTRIBUTING.md", "python/README.md", "benchmarks/README.md", "packaging/README.md")
+    many = [path for folder in ("packaging", "docs", "docs/guide") for path in sorted((root / folder).glob("*.md" if "docs" in folder else "*/README.md"))]
+    return [path for path in (*(root / name for name in single), *many) if path.exists()]
 
 
 def fault(root, page, language, words, code, above):
@@ -40,7 +42,7 @@ def fault(root, page, language, words, code, above):
     if words:
         return f"'{words}': expected 'run by FILE' or 'not run: REASON'"
     lines = [line for line in code.splitlines() if line.strip() and not line.startswith("#")]
-    if language in ("cpp", "c++", "python"):
+    if language in ("cpp", "c++", "python") or (language == "js" and page == root / "packaging/npm/README.md"):
         return None
     if language == "text" and above == "python":
         return None
@@ -49,6 +51,15 @@ def fault(root, page, language, words, code, above):
     if language in ("", "console") and code.startswith("$ posenc "):
         return None
     return "no test runs this block"
+
+
+def diff_fault(root, before, code):
+    """What is wrong with a ```diff after a text: a line that it adds is not in the file that this text names last."""
+    named = [name for name in re.findall(r"`([\w./]+\.\w+)`", before) if (root / name).is_file()]
+    if not named:
+        return "no file is named above this diff"
+    there = (root / named[-1]).read_text(encoding="utf-8").splitlines()
+    return next((f"not in {named[-1]}: '{line[1:]}'" for line in code.splitlines() if line.startswith("+") and line[1:] not in there), None)
 
 
 def indented_commands(text):
@@ -67,7 +78,8 @@ def check(root):
             report.look()
             language, _, words = match.group(1).partition(" ")
             joined = above if match.start() == end + 1 else ""
-            problem = fault(root, page, language, words.strip(), match.group(2), joined)
+            problem = (diff_fault(root, text[:match.start()], match.group(2)) if language == "diff" and not words else
+                       fault(root, page, language, words.strip(), match.group(2), joined))
             if problem:
                 report.problem(page.relative_to(root), text.count("\n", 0, match.start()) + 1, problem)
             above, end = language, match.end()

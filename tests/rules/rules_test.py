@@ -206,9 +206,16 @@ class Rules(unittest.TestCase):
         self.write("docs/guide/bad.md", "```sh\nposenc list\nls\n```\n```\n$ ls\n```\n```python\nx\n```\n\n```text\n1\n```\n```cmake\nx\n```\n"
                    "```sh not run\nx\n```\n```sh run by tests/b_test.sh\nx\n```\n```sh run by tests/a_test.sh\nx\n```\n```sh skip\nx\n```\n")
         self.write("README.md", "```sh\nmake install\n```\n\n    posenc list\n    a = b\n")
+        self.write("src/a.cpp", "int a;\nint b;\n")
+        self.write("CONTRIBUTING.md", "In `src/a.cpp`:\n```diff\n+int b;\n-int c;\n```\n```diff\n+int c;\n```\n")
+        self.write("packaging/npm/README.md", "```js\nx\n```\n")
+        self.write("packaging/README.md", "```js\nx\n```\n```diff\n+x\n```\n")
         self.assertEqual(self.problems(blocks), [
             "README.md:1: no test runs 'make install'",
             "README.md:5: no test runs an indented command: put it into a ```sh block",
+            "CONTRIBUTING.md:6: not in src/a.cpp: 'int c;'",
+            "packaging/README.md:1: no test runs this block",
+            "packaging/README.md:4: no file is named above this diff",
             "docs/guide/bad.md:1: no test runs 'ls'",
             "docs/guide/bad.md:5: no test runs this block",
             "docs/guide/bad.md:12: no test runs this block",
