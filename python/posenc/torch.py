@@ -345,8 +345,8 @@ class RotaryEmbedding(torch.nn.Module):
 
     config: a transformers config, a dict, or a Rope. numerics: "exact", or "hf-f32" for the angles of transformers.
     repeat: how a pair's value is repeated over its two features: "halves" (Llama), "interleaved" (GLM, Cohere), "none".
-    mix_axes: for M-RoPE, whether the sections of three coordinates become one table here (Qwen3-VL), or where it is
-      applied (Qwen2-VL: the result has the coordinates as its first axis).
+    mix_axes: for M-RoPE: True merges the sections of the three coordinates into one table here (Qwen3-VL); False leaves
+      that to the caller, and the result has the coordinates as its first axis (Qwen2-VL).
     """
 
     def __init__(self, config: Any, *, numerics: str = "exact", repeat: str = "halves", layer_type: str | None = None,
