@@ -55,17 +55,17 @@ ArrayName array_name_from(const std::string& text) {
 }
 
 std::size_t choose_array(const ArrayName& wanted, const std::vector<std::string_view>& names) {
-  if (names.empty()) refuse(fmt::format("{}: contains no arrays", wanted.path));
+  if (names.empty()) refuse(fmt::format("{} contains no arrays", wanted.path));
   if (!wanted.name) {
     if (names.size() == 1) return 0;
-    refuse(fmt::format("{0}: contains {1} arrays; name one, e.g. {0}:{2} (choose from: {3})", wanted.path,
+    refuse(fmt::format("{0} contains {1} arrays; name one, e.g. {0}:{2} (choose from: {3})", wanted.path,
                        names.size(), shortened(names.front()), listed(names)));
   }
   const auto found = std::find(names.begin(), names.end(), *wanted.name);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   const std::string_view near = nearest_of(*wanted.name, names);
   refuse(fmt::format(
-      "{}: contains no array '{}' ({})", wanted.path, *wanted.name,
+      "{} contains no array '{}' ({})", wanted.path, *wanted.name,
       near.empty() ? fmt::format("choose from: {}", listed(names)) : fmt::format("did you mean '{}'?", near)));
 }
 

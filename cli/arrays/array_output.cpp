@@ -22,7 +22,7 @@ ArrayFormat output_format(const std::string& path, ArrayFiles files) {
 
 void refuse_same_file(const InputArray& input, const std::string& output, bool force) {
   if (!force && input.is_same_file(output)) {
-    refuse(fmt::format("{}: is also the input (use --force to overwrite it)", output));
+    refuse(fmt::format("{} is also the input (use --force to overwrite it)", output));
   }
 }
 

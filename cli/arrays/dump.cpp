@@ -60,10 +60,10 @@ class Finder {
 
   Dump finish(const std::string& path) {
     if (tensors_.empty()) {
-      refuse(fmt::format(
-          "{}: contains no layers.N.q.before, layers.N.q.after, layers.N.k.before or layers.N.k.after, as "
-          ".npy files or as tensors of .safetensors files",
-          path));
+      refuse(
+          fmt::format("{} contains no layers.N.q.before, layers.N.q.after, layers.N.k.before or layers.N.k.after, as "
+                      ".npy files or as tensors of .safetensors files",
+                      path));
     }
     for (auto& [key, one] : tensors_) {
       if (one.before.empty() || one.after.empty()) {
@@ -77,7 +77,7 @@ class Finder {
 
  private:
   static void place(std::string& where, std::string array) {
-    if (!where.empty()) refuse(fmt::format("{}: is there twice; the other is {}", array, where));
+    if (!where.empty()) refuse(fmt::format("{} is there twice; the other is {}", array, where));
     where = std::move(array);
   }
 
@@ -91,7 +91,7 @@ Dump find_dump(const std::string& path) {
   Finder finder;
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {
-    if (!path.ends_with(".safetensors")) refuse(fmt::format("{}: is neither a folder nor a .safetensors file", path));
+    if (!path.ends_with(".safetensors")) refuse(fmt::format("{} is neither a folder nor a .safetensors file", path));
     finder.take_safetensors(path);
     return finder.finish(path);
   }

@@ -37,11 +37,11 @@ Tokens tokens_of(const InputArray& input, const std::string& axes) {
   const int rank = axes.empty() ? shape.rank : static_cast<int>(axes.size());
   if (rank != shape.rank || rank < 2 || rank > 3) {
     refuse(fmt::format(
-        "{}: has shape {}; it must be {}", input.path(), to_string(shape),
+        "{} has shape {}; it must be {}", input.path(), to_string(shape),
         axes.empty() ? "[sequence, width] or [batch, sequence, width]" : fmt::format("{}-D ({})", rank, axes)));
   }
   if (input.type() == DataType::kI64) {
-    refuse(fmt::format("{}: contains integers; it must be f32, f64, f16 or bf16", input.path()));
+    refuse(fmt::format("{} contains integers; it must be f32, f64, f16 or bf16", input.path()));
   }
   return {rank == 3 ? shape[0] : 1, shape.back(1), shape.back(0), shape.back(0) * size_of(input.type())};
 }

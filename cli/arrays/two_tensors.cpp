@@ -23,12 +23,12 @@ namespace {
 NpyArray load(const std::string& path, const std::string& dtype) {
   const bool may_be_bf16 = dtype.empty() || dtype == "bf16";
   const InputArray input(path, NpyOptions{.void2_is_bf16 = dtype == "bf16", .uint16_is_bf16 = may_be_bf16});
-  if (input.type() == DataType::kI64) refuse(fmt::format("{}: contains integers, not vectors", path));
+  if (input.type() == DataType::kI64) refuse(fmt::format("{} contains integers, not vectors", path));
   if (dtype.empty() && input.type() == DataType::kBF16) {
     for (const std::string& note : input.notes()) tell(fmt::format("note: {}: {}", path, note));
   }
   if (!dtype.empty() && float_type_from(dtype) != input.type()) {
-    refuse(fmt::format("{}: contains {}, but --dtype is {}", path, name_of(input.type()), dtype));
+    refuse(fmt::format("{} contains {}, but --dtype is {}", path, name_of(input.type()), dtype));
   }
   return load_array(input);
 }
@@ -40,7 +40,7 @@ ConstTensorView with_sequence_last(const NpyArray& array, const std::string& axe
   for (const std::string_view known : {"sd", "hsd", "bsd", "bhsd", "shd", "bshd"}) {
     if (known != axes) continue;
     if (std::ssize(axes) != plain.shape.rank) {
-      refuse(fmt::format("{}: is {}, but --axes says {}", path, to_string(plain.shape), axes));
+      refuse(fmt::format("{} is {}, but --axes says {}", path, to_string(plain.shape), axes));
     }
     const int rank = plain.shape.rank;
     return axes.ends_with("shd") ? swap_axes(plain, rank - 3, rank - 2) : plain;
@@ -185,11 +185,11 @@ TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb) 
   two.before = load(flags.before, flags.dtype);
   two.after = load(flags.after, flags.dtype);
   if (!(two.before.shape == two.after.shape)) {
-    refuse(fmt::format("{}: is {}, but {} is {}", flags.before, to_string(two.before.shape), flags.after,
+    refuse(fmt::format("{} is {}, but {} is {}", flags.before, to_string(two.before.shape), flags.after,
                        to_string(two.after.shape)));
   }
   if (two.before.shape.rank < 2 || two.before.shape.rank > 4 || count_of(two.before.shape) == 0) {
-    refuse(fmt::format("{}: has shape {}; expected at most [batch, heads, sequence, features]", flags.before,
+    refuse(fmt::format("{} has shape {}; expected at most [batch, heads, sequence, features]", flags.before,
                        to_string(two.before.shape)));
   }
   two.before_view = with_sequence_last(two.before, flags.axes, flags.before);
@@ -198,7 +198,7 @@ TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb) 
   const PositionList list = positions_from(flags.positions);
   const std::int64_t sequence = two.before_view.shape.back(1);
   if (list.count != sequence) {
-    refuse(fmt::format("{}: has {} tokens per sequence, but {} positions are given (--axes says which axis that is)",
+    refuse(fmt::format("{} has {} tokens per sequence, but {} positions are given (--axes says which axis that is)",
                        flags.before, sequence, list.count));
   }
   two.axes = list.axes;

@@ -131,14 +131,14 @@ PositionList file_from(const std::string& path, bool is_signed) {
   const InputArray input(path);
   const Extents& shape = input.shape();
   if (input.type() != DataType::kI64) {
-    refuse(fmt::format("{}: contains {}; positions must be int64", path, name_of(input.type())));
+    refuse(fmt::format("{} contains {}; positions must be int64", path, name_of(input.type())));
   }
   if (shape.rank != 1 && shape.rank != 2) {
-    refuse(fmt::format("{}: has shape {}; positions are [n] or [axes, n]", path, to_string(shape)));
+    refuse(fmt::format("{} has shape {}; positions are [n] or [axes, n]", path, to_string(shape)));
   }
   PositionList list;
   list.count = shape.back(0);
-  if (count_of(shape) == 0) refuse(fmt::format("{}: contains no positions", path));
+  if (count_of(shape) == 0) refuse(fmt::format("{} contains no positions", path));
   // more axes than any scheme has; the scheme itself reports how many it needs
   if (shape.rank == 2) list.axes = static_cast<int>(std::min<std::int64_t>(shape[0], 1 << 20));
   list.ids.resize(count_of(shape));

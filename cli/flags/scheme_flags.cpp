@@ -359,7 +359,7 @@ void follow_file(SchemeRequest& request, std::string_view field, std::int64_t va
   std::int64_t* const current = find_integer(request.scheme, field);
   if (current == nullptr) return;
   if (is_given(request, field) && *current != value) {
-    refuse(fmt::format("{}: has {} {}, but {} says {}", origin, field, value,
+    refuse(fmt::format("{} has {} {}, but {} says {}", origin, field, value,
                        request.model.empty() ? flag_of(field) : request.model, *current));
   }
   *current = value;
@@ -374,10 +374,10 @@ NpyArray read_weights(SchemeRequest& request, const NpyOptions& options) {
   if (path.empty()) refuse(fmt::format("{}: the trained table is missing (--table FILE.npy)", name));
   const InputArray input(path, options);
   if (input.shape().rank != static_cast<int>(table.axes.size())) {
-    refuse(fmt::format("{}: has shape {}; a {} table is {}", path, to_string(input.shape()), name, axes_text(table)));
+    refuse(fmt::format("{} has shape {}; a {} table is {}", path, to_string(input.shape()), name, axes_text(table)));
   }
   if (input.type() == DataType::kI64)
-    refuse(fmt::format("{}: contains integers; a {} table is f32, f64, f16 or bf16", path, name));
+    refuse(fmt::format("{} contains integers; a {} table is f32, f64, f16 or bf16", path, name));
   int axis = 0;
   for (const auto& [field, extent] : table.axes) follow_file(request, field, input.shape()[axis++], path);
   return load_array(input);

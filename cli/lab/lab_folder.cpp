@@ -75,8 +75,8 @@ std::string read_whole_file(const std::string& path) {
   if (!file.is_open()) fail_with_errno(path, errno);
   struct stat status {};
   if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);
-  if (!S_ISREG(status.st_mode)) refuse(fmt::format("{}: is not a regular file", path));
-  if (status.st_size > kLargestFile) refuse(fmt::format("{}: is larger than 4 GiB", path));
+  if (!S_ISREG(status.st_mode)) refuse(fmt::format("{} is not a regular file", path));
+  if (status.st_size > kLargestFile) refuse(fmt::format("{} is larger than 4 GiB", path));
   return read_up_to(file, status.st_size, path);
 }
 
@@ -102,7 +102,7 @@ void LabFolder::begin(const LabRun& run, bool force) const {
   const bool has_run = is_there(path(kRunFile));
   if (exists && !has_run) {
     if (rmdir(path_.c_str()) != 0)
-      refuse(fmt::format("{}: exists and is no run of the lab (choose another with -o)", path_));
+      refuse(fmt::format("{} exists and is no run of the lab (choose another with -o)", path_));
   }
   if (has_run && !force) {
     refuse(fmt::format("{}: holds a run already (posenc lab resume {} continues it, --force begins anew)", path_,
@@ -121,7 +121,7 @@ void LabFolder::begin(const LabRun& run, bool force) const {
 
 LabRun LabFolder::read() const {
   const std::string file = path(kRunFile);
-  if (!is_there(file)) refuse(fmt::format("{}: is no run of the lab (it has no run.json)", path_));
+  if (!is_there(file)) refuse(fmt::format("{} is no run of the lab (it has no run.json)", path_));
   try {
     const Json json = parse_json(read_whole_file(file));
     LabRun run;

@@ -47,9 +47,9 @@ Descriptor open_regular(const std::string& path, std::int64_t& size) {
   if (!file.is_open()) fail_with_errno(path, errno);
   struct stat status {};
   if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);
-  if (S_ISDIR(status.st_mode)) refuse(fmt::format("{}: is a directory", path));
+  if (S_ISDIR(status.st_mode)) refuse(fmt::format("{} is a directory", path));
   if (!S_ISREG(status.st_mode)) {
-    refuse(fmt::format("{}: is not a regular file; pipes and devices cannot be read here", path));
+    refuse(fmt::format("{} is not a regular file; pipes and devices cannot be read here", path));
   }
   size = status.st_size;
   return file;

@@ -43,9 +43,9 @@ OutputTarget output_target(const std::string& path, bool force) {
 
   struct stat status {};
   if (stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) refuse(fmt::format("{}: is a directory", path));
+    if (S_ISDIR(status.st_mode)) refuse(fmt::format("{} is a directory", path));
     if (!S_ISREG(status.st_mode)) {
-      refuse(fmt::format("{}: is not a regular file (write there with -o - > {})", path, path));
+      refuse(fmt::format("{} is not a regular file (write there with -o - > {})", path, path));
     }
     target.replaced = {status.st_mode & 07777U, status.st_uid, status.st_gid};
   } else if (errno != ENOENT) {

@@ -76,7 +76,7 @@ PositionList positions_of(const ApplyFlags& flags, const Tokens& x, int axes, st
   }
   const bool is_own = list.axes == axes && !list.ids.empty() && list.count == x.batch * x.sequence;
   if (list.count != x.sequence && !is_own) {
-    refuse(fmt::format("{}: has {} tokens per sequence, but {} positions are given", flags.input, x.sequence,
+    refuse(fmt::format("{} has {} tokens per sequence, but {} positions are given", flags.input, x.sequence,
                        list.count));
   }
   return list;
@@ -92,7 +92,7 @@ ArrayOutput open_output(const ApplyFlags& flags, const InputArray& input) {
 
 void check_type(const InputArray& input, const std::string& dtype) {
   if (dtype.empty() || float_type_from(dtype) == input.type()) return;
-  refuse(fmt::format("{}: contains {}, but --dtype is {}", input.path(), name_of(input.type()), dtype));
+  refuse(fmt::format("{} contains {}, but --dtype is {}", input.path(), name_of(input.type()), dtype));
 }
 
 // The width of x is the width of the scheme, unless the user or the trained table gives another.
@@ -100,7 +100,7 @@ void match_width(SchemeRequest& request, const Tokens& x, const InputArray& inpu
   for (const auto& [name, width] : trained_table_of(request.scheme).axes) {
     if (name != "width") continue;
     if (width == x.width) return;
-    refuse(fmt::format("{}: has width {}, but {} has width {}", input.path(), x.width, request.weights_path, width));
+    refuse(fmt::format("{} has width {}, but {} has width {}", input.path(), x.width, request.weights_path, width));
   }
   follow_file(request, "width", x.width, input.path());
 }

@@ -118,22 +118,21 @@ Heads heads_of(const InputArray& input, const std::string& axes) {
   const Extents& shape = input.shape();
   if (axes.empty() && shape.rank != 2) {
     const std::string_view ways = shape.rank == 4 ? "bhsd or bshd" : shape.rank == 3 ? "hsd, shd or bsd" : "";
-    refuse(ways.empty()
-               ? fmt::format("{}: has shape {}; a rotation needs 2 to 4 axes", input.path(), to_string(shape))
-               : fmt::format("{}: has shape {}; name its axes with --axes {} (b batch, h heads, s "
-                             "sequence, d features)",
-                             input.path(), to_string(shape), ways));
+    refuse(ways.empty() ? fmt::format("{} has shape {}; a rotation needs 2 to 4 axes", input.path(), to_string(shape))
+                        : fmt::format("{} has shape {}; name its axes with --axes {} (b batch, h heads, s "
+                                      "sequence, d features)",
+                                      input.path(), to_string(shape), ways));
   }
   const std::string letters = axes.empty() ? "sd" : axes;
   if (std::find(std::begin(kKnown), std::end(kKnown), letters) == std::end(kKnown)) {
     refuse(fmt::format("--axes: '{}' is not one of {}", letters, fmt::join(kKnown, ", ")));
   }
   if (static_cast<int>(letters.size()) != shape.rank) {
-    refuse(fmt::format("{}: has shape {}, but --axes {} needs {} axes", input.path(), to_string(shape), letters,
+    refuse(fmt::format("{} has shape {}, but --axes {} needs {} axes", input.path(), to_string(shape), letters,
                        letters.size()));
   }
   if (input.type() == DataType::kI64) {
-    refuse(fmt::format("{}: contains integers; it must be f32, f64, f16 or bf16", input.path()));
+    refuse(fmt::format("{} contains integers; it must be f32, f64, f16 or bf16", input.path()));
   }
   Heads x;
   for (int axis = 0; axis < shape.rank; ++axis) {
@@ -162,7 +161,7 @@ void check_heads(const Rotation& form, const Heads& x, const InputArray& input) 
   const std::int64_t first = form.first_dim < 0 ? x.features + form.first_dim : form.first_dim;
   const std::int64_t heads = heads_of(form);
   if (heads > 1 && heads != x.heads) {
-    refuse(fmt::format("{}: has {} heads, but the scheme has a separate rotation for each of {} (--heads, --axes)",
+    refuse(fmt::format("{} has {} heads, but the scheme has a separate rotation for each of {} (--heads, --axes)",
                        input.path(), x.heads, heads));
   }
   if (first >= 0 && dims <= x.features - first) return;

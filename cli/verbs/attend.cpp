@@ -102,14 +102,14 @@ Input read_input(const std::string& flag, const std::string& path, const std::st
   if (path.empty()) refuse(fmt::format("attend: {} FILE.npy is missing", flag));
   const InputArray file(path, NpyOptions{.void2_is_bf16 = flags.dtype == "bf16"});
   if (file.type() == DataType::kI64) {
-    refuse(fmt::format("{}: contains integers; it must be f32, f64, f16 or bf16", path));
+    refuse(fmt::format("{} contains integers; it must be f32, f64, f16 or bf16", path));
   }
   if (!flags.dtype.empty() && float_type_from(flags.dtype) != file.type()) {
-    refuse(fmt::format("{}: contains {}, but --dtype is {}", path, name_of(file.type()), flags.dtype));
+    refuse(fmt::format("{} contains {}, but --dtype is {}", path, name_of(file.type()), flags.dtype));
   }
   const int rank = axes.empty() ? file.shape().rank : static_cast<int>(axes.size());
   if (rank != file.shape().rank || rank < 2 || rank > 4) {
-    refuse(fmt::format("{}: has shape {}; it must be {}", path, to_string(file.shape()),
+    refuse(fmt::format("{} has shape {}; it must be {}", path, to_string(file.shape()),
                        axes.empty() ? "[sequence, features], with heads and batch before" : axes));
   }
   return {load_array(file), axes.ends_with("shd")};
@@ -185,7 +185,7 @@ void refuse_what_is_not_rounded(std::string_view scheme, const Form& form, const
     refuse(fmt::format("--round-rotated: {} does not rotate q and k", scheme));
   }
   if (type == DataType::kF16 || type == DataType::kBF16) return;
-  refuse(fmt::format("{}: contains {}; --round-rotated needs f16 or bf16", path, name_of(type)));
+  refuse(fmt::format("{} contains {}; --round-rotated needs f16 or bf16", path, name_of(type)));
 }
 
 void check_axes(const std::string& axes) {
@@ -281,7 +281,7 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   const ConstTensorView queries = q.view(), keys = k.view();
   if (backend() == "cuda" && (queries.type == DataType::kF64 || keys.type != queries.type)) {
     refuse(fmt::format(
-        "{}: contains {} and {} {}, but cuda has attention for one type, f32, f16 or bf16 (--backend cpu has it for all)",
+        "{} contains {} and {} {}, but cuda has attention for one type, f32, f16 or bf16 (--backend cpu has it for all)",
         flags.q, name_of(queries.type), flags.k, name_of(keys.type)));
   }
   follow_tensors(flags, request, queries);

@@ -211,7 +211,7 @@ int check_dump(const DumpFlags& flags) {
   const Model model = model_from(flags.model.path);
   DumpFlags each = flags;
   if (each.tensors.positions.empty() && !dump.positions.empty()) each.tensors.positions = "@" + dump.positions;
-  for (const std::string& name : dump.unread) tell(fmt::format("note: {}: is not read", one_line(name)));
+  for (const std::string& name : dump.unread) tell(fmt::format("note: {} is not read", one_line(name)));
   std::vector<Checked> list;
   for (const DumpedTensor& tensor : dump.tensors) {
     const LayerGroup* group = nullptr;

@@ -47,11 +47,11 @@ Rows rows_of(const ConvertFlags& flags, const Extents& shape) {
   rows.to_halves = flags.to == "halves";
   rows.heads = *flags.heads;
   if (shape.rank < 1 || shape.rank > 2) {
-    refuse(fmt::format("{}: has shape {}; a projection is [heads * features, inputs], its bias [heads * features]",
+    refuse(fmt::format("{} has shape {}; a projection is [heads * features, inputs], its bias [heads * features]",
                        flags.input, to_string(shape)));
   }
   if (shape[0] == 0 || shape[0] % rows.heads != 0) {
-    refuse(fmt::format("{}: has {} rows, which cannot be divided among {} heads", flags.input, shape[0], rows.heads));
+    refuse(fmt::format("{} has {} rows, which cannot be divided among {} heads", flags.input, shape[0], rows.heads));
   }
   rows.features = shape[0] / rows.heads;
   rows.columns = shape.rank == 2 ? shape[1] : 1;
@@ -135,7 +135,7 @@ double prove(const NpyArray& before, const std::vector<std::byte>& after, const 
   double largest = 0;
   for (std::size_t head = 0; head < one.of_head.size(); ++head) {
     const double difference = std::fabs(one.of_head[head] - other.of_head[head]);
-    if (!std::isfinite(difference)) refuse(fmt::format("{}: contains numbers that are not finite", name));
+    if (!std::isfinite(difference)) refuse(fmt::format("{} contains numbers that are not finite", name));
     largest = std::max(largest, difference);
   }
   if (largest > 1e-12 * one.scale) {
@@ -153,9 +153,9 @@ int run(const ConvertFlags& flags) {
   output_format(flags.output, ArrayFiles::kNpyOrSafetensors);
   const InputArray input(flags.input, NpyOptions{.void2_is_bf16 = flags.dtype == "bf16"});
   if (!flags.dtype.empty() && float_type_from(flags.dtype) != input.type()) {
-    refuse(fmt::format("{}: contains {}, but --dtype is {}", input.path(), name_of(input.type()), flags.dtype));
+    refuse(fmt::format("{} contains {}, but --dtype is {}", input.path(), name_of(input.type()), flags.dtype));
   }
-  if (input.type() == DataType::kI64) refuse(fmt::format("{}: contains integers, not weights", input.path()));
+  if (input.type() == DataType::kI64) refuse(fmt::format("{} contains integers, not weights", input.path()));
   refuse_same_file(input, flags.output, flags.force);
   const Rows rows = rows_of(flags, input.shape());
   ArrayOutput output(flags.output, flags.force, ArrayFiles::kNpyOrSafetensors);

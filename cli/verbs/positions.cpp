@@ -60,8 +60,8 @@ NpyArray mask_from(const PositionsFlags& flags) {
   NpyArray mask = load_array(InputArray(flags.mask));
   if (mask.type != DataType::kI64) refuse(fmt::format("{}: a mask must contain integers, 1 for a token", flags.mask));
   if (mask.shape.rank < 1 || mask.shape.rank > 2) {
-    refuse(fmt::format("{}: has shape {}; a mask is [sequence] or [batch, sequence]", flags.mask,
-                       to_string(mask.shape)));
+    refuse(
+        fmt::format("{} has shape {}; a mask is [sequence] or [batch, sequence]", flags.mask, to_string(mask.shape)));
   }
   for (const std::int64_t value : integers_of(mask)) {
     if (value != 0 && value != 1)
@@ -178,15 +178,13 @@ PositionCheck checked(const PositionsFlags& flags) {
   if (ids.type != DataType::kI64) refuse(fmt::format("{}: position ids must be integers", flags.check));
   if (flags.mask.empty()) {
     if (ids.shape.rank != 1 && !(ids.shape.rank == 2 && ids.shape[0] == 1)) {
-      refuse(
-          fmt::format("{}: has shape {}; ids of packed sequences are [tokens]", flags.check, to_string(ids.shape)));
+      refuse(fmt::format("{} has shape {}; ids of packed sequences are [tokens]", flags.check, to_string(ids.shape)));
     }
     return check_packed_positions(integers_of(ids), boundaries_from(flags));
   }
   const NpyArray mask = mask_from(flags);
   if (mask.shape != ids.shape) {
-    refuse(
-        fmt::format("{}: has shape {}, but the mask {}", flags.check, to_string(ids.shape), to_string(mask.shape)));
+    refuse(fmt::format("{} has shape {}, but the mask {}", flags.check, to_string(ids.shape), to_string(mask.shape)));
   }
   return check_positions(integers_of(ids), integers_of(mask), mask_options(flags, mask));
 }

@@ -189,7 +189,7 @@ BiasTableJob bias_job_of(const TableFlags& flags, const Scheme& scheme) {
   const std::string_view name = name_of(scheme);
   BiasTableJob job;
   if (!flags.positions.empty())
-    refuse(fmt::format("{}: is a bias and takes --queries and --keys, not --positions", name));
+    refuse(fmt::format("{} is a bias and takes --queries and --keys, not --positions", name));
   if (!flags.grid.empty()) {
     if (!flags.queries.empty() || !flags.keys.empty()) refuse("--grid and --queries or --keys cannot be combined");
     job.queries = job.keys = positions_of_grid(flags.grid);
@@ -253,7 +253,7 @@ int run(const TableFlags& flags, SchemeRequest& request) {
     table = table_of(RotationTableJob{request.scheme, head_of(*rotation, flags.head), std::move(positions), type},
                      digits);
   } else {
-    refuse(fmt::format("{}: has no table, because it adds nothing", name_of(request.scheme)));
+    refuse(fmt::format("{} has no table, because it adds nothing", name_of(request.scheme)));
   }
 
   return show(table, format, flags, file);

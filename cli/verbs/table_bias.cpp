@@ -94,7 +94,7 @@ std::string head_text(const BiasTableJob& job, const BlockMaker& maker, std::int
 
 void refuse_vectors(const Scheme& scheme) {
   if (!has_vectors(trained_table_of(scheme))) return;
-  refuse(fmt::format("{}: has no table: its vectors multiply q and k inside attention", name_of(scheme)));
+  refuse(fmt::format("{} has no table: its vectors multiply q and k inside attention", name_of(scheme)));
 }
 
 std::int64_t length_of(const BiasTableJob& job) {

@@ -212,7 +212,7 @@ class PageFolder {
     struct stat status {};
     if (error != EEXIST) fail_with_errno(path, error);
     if (stat(path.c_str(), &status) != 0) fail_with_errno(path, errno);
-    if (!S_ISDIR(status.st_mode)) refuse(fmt::format("{}: is not a folder", path));
+    if (!S_ISDIR(status.st_mode)) refuse(fmt::format("{} is not a folder", path));
   }
   PageFolder(const PageFolder&) = delete;
   PageFolder& operator=(const PageFolder&) = delete;
@@ -233,7 +233,7 @@ int run(const TourFlags& flags) {
   const bool exists = lstat(path.c_str(), &status) == 0;
   if (exists && !flags.force && !is_own_page(path)) {
     refuse(fmt::format(
-        "{}: exists and was not written by an earlier tour (use --force to overwrite it, or -o for another folder)",
+        "{} exists and was not written by an earlier tour (use --force to overwrite it, or -o for another folder)",
         path));
   }
   OutputFile page(output_target(path, exists));

@@ -86,7 +86,7 @@ Answer bias_table(const Question& question, const Scheme& scheme, PrepareOptions
   const Where queries = asked_positions(question, "queries");
   const Where keys = has_piece(question, "keys") ? asked_positions(question, "keys") : queries;
   if (has_vectors(trained_table_of(scheme))) {
-    raise(fmt::format("{}: has no table: its vectors multiply q and k inside attention", name_of(scheme)));
+    raise(fmt::format("{} has no table: its vectors multiply q and k inside attention", name_of(scheme)));
   }
   options.length = length_need_of(scheme) == LengthNeed::kPositions
                        ? std::max(queries.most(), keys.most()) + 1
@@ -238,7 +238,7 @@ Answer tabulate_scheme(const Question& question) {
     tabulate({both.data, type, shape}, {sines, type, shape}, where.positions(), rotation);
     answer.json = Json::Object{{"kind", "rotation"}, {"dtype", name_of(type)}, {"shape", shape_json(shape)}};
   } else {
-    raise(fmt::format("{}: has no table, because it adds nothing", name_of(scheme)));
+    raise(fmt::format("{} has no table, because it adds nothing", name_of(scheme)));
   }
   return answer;
 }

@@ -74,7 +74,7 @@ Figure dots_figure(const Request& request) {
 Figure similarity_figure(const Request& request) {
   constexpr std::int64_t kUsual = 64;
   const PlottedScheme& scheme = request.schemes.front();
-  if (is_bias(scheme.scheme)) raise(fmt::format("{}: has no position vectors", name_of(scheme.scheme)));
+  if (is_bias(scheme.scheme)) raise(fmt::format("{} has no position vectors", name_of(scheme.scheme)));
   const auto* const learned = std::get_if<Learned>(&scheme.scheme);
   const std::int64_t reach =
       learned != nullptr ? learned->rows - learned->offset : reach_of(form_of(scheme, request, kUsual));

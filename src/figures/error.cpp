@@ -101,7 +101,7 @@ Figure error_figure(const Request& request) {
   };
   const PositionTable exact = table_with(Numerics::kExact);
   if (!is_wave(exact) || pairs_of_table(exact).empty()) {
-    raise(fmt::format("{}: has no angles", name_of(scheme.scheme)));
+    raise(fmt::format("{} has no angles", name_of(scheme.scheme)));
   }
 
   const auto first = static_cast<double>(range.from), last = static_cast<double>(range.to - 1);

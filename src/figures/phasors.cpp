@@ -85,7 +85,7 @@ Figure phasors_figure(const Request& request) {
   if (at + shift < 0 || at + shift >= kPositionLimit)
     raise(fmt::format("phasors: shift {} goes beyond the valid positions", shift));
   const PositionTable table = position_table(scheme, request, std::max(at, at + shift) + 1);
-  if (!is_wave(table)) raise(fmt::format("{}: has no rotating pairs", name_of(scheme.scheme)));
+  if (!is_wave(table)) raise(fmt::format("{} has no rotating pairs", name_of(scheme.scheme)));
   if (std::get<Waves>(table.form.source).scale == 0) raise("phasors: scale 0 leaves nothing to draw");
   if (request.key && !table.is_rotation) {
     raise(fmt::format("phasors: key works with rotations of queries and keys, not with {}", name_of(scheme.scheme)));

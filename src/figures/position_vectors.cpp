@@ -65,7 +65,7 @@ double dot(const double* one, const double* other, std::int64_t width) {
 Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Range& range,
                    const std::vector<std::int64_t>& ids) {
   const std::string_view name = name_of(scheme.scheme);
-  if (is_bias(scheme.scheme)) raise(fmt::format("{}: has no position vectors", name));
+  if (is_bias(scheme.scheme)) raise(fmt::format("{} has no position vectors", name));
   Vectors vectors;
   PlottedScheme whole = scheme;
   std::vector<double> table;
@@ -97,7 +97,7 @@ Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Ra
     rotation->first_dim = 0;  // features that are not rotated are left out
     make_room(2 * pairs_of(*rotation));
   } else {
-    raise(fmt::format("{}: has no position vectors", name));
+    raise(fmt::format("{} has no position vectors", name));
   }
   fill_rows(vectors, request, ids.empty() ? Positions{.first = range.from} : Positions{.ids = ids}, form);
   return vectors;

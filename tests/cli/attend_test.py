@@ -254,7 +254,7 @@ class Attend(ProgramTest):
         out = ("-o", self.path("other.npy"), "--round-rotated")
         self.refused("attend", "alibi", *self.names(), *out, says="--round-rotated: alibi does not rotate q and k")
         self.write("q.npy", npy("f32", shape, values(*shape)))
-        self.refused("attend", "rope", *self.names(), *out, says="q.npy: contains f32; --round-rotated needs f16 or bf16")
+        self.refused("attend", "rope", *self.names(), *out, says="q.npy contains f32; --round-rotated needs f16 or bf16")
 
     def test_positions_by_list_and_of_several_axes(self):
         given = lambda text: ("--causal", "--q-positions", text, "--k-positions", text)

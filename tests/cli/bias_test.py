@@ -96,7 +96,7 @@ class Schemes(ProgramTest):
 class Refused(ProgramTest):
     def test_what_is_wrong(self):
         for arguments, says in (
-            (("alibi", "--positions", "0:4"), "alibi: is a bias and takes --queries and --keys, not --positions"),
+            (("alibi", "--positions", "0:4"), "alibi is a bias and takes --queries and --keys, not --positions"),
             (("alibi",), "alibi: the queries are missing, e.g. --queries 0:8"),
             (("sinusoidal", "--queries", "0:4"), "sinusoidal: takes --positions; only biases take --queries and --keys"),
             (("alibi", "--queries", "4:1"), "--queries: 4:1 ends before it starts"),
@@ -104,7 +104,7 @@ class Refused(ProgramTest):
             (("alibi", "--heads", 0, "--queries", "0:4"), "alibi: heads must be between 1 and 65536 but is 0"),
             (("alibi", "--round-bf16", "maybe", "--queries", "0:4"), "--round-bf16: 'maybe' is not true or false"),
             (("t5", "--queries", "0:4"), "t5: the trained table is missing (--table FILE.npy)"),
-            (("shaw", "--queries", "0:4"), "shaw: has no table: its vectors multiply q and k inside attention"),
+            (("shaw", "--queries", "0:4"), "shaw has no table: its vectors multiply q and k inside attention"),
             (("fire", "--queries", "0:4"), "fire: the trained network is missing"),
             (("kerple", "--rates", "nan", "--queries", "0:4"), "--rates: "),
             (("alibi", "--grid", "2,2"), "alibi: needs positions with 1 axes, got 2"),

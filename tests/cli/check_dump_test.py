@@ -89,7 +89,7 @@ class Dump(ProgramTest):
         outcome = self.check(self.folder, code=0)
         self.assertIn("layer 2\n", outcome.text)
         self.assertIn("not in the dump: layers 0-1,3", outcome.text)
-        self.assertIn("notes.npy: is not read", outcome.err)
+        self.assertIn("notes.npy is not read", outcome.err)
 
     def test_positions_of_the_dump(self):
         self.positions = [5000 + 3 * i for i in range(TOKENS)]

@@ -205,7 +205,7 @@ class Lab(ProgramTest):
         os.mkdir(self.path("full"))
         with open(self.path("full", "mine"), "w", encoding="utf-8") as file:
             file.write("mine")
-        self.assertIn("full: exists and is no run", message("train", "-o", "full"))
+        self.assertIn("full exists and is no run", message("train", "-o", "full"))
         done = self.train("twice", "--steps", "1", "--quiet")
         self.assertEqual(done.code, 0, done.err)
         self.assertIn("lab resume twice", message("train", "-o", "twice", "--steps", "1"))

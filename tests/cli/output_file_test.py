@@ -73,7 +73,7 @@ class Existing(ProgramTest):
 class NoPlace(ProgramTest):
     def test_directory(self):
         os.mkdir(self.path("d.npy"))
-        self.refused(*SMALL, "-o", self.path("d.npy"), says="d.npy: is a directory")
+        self.refused(*SMALL, "-o", self.path("d.npy"), says="d.npy is a directory")
         self.refused(*SMALL, "-o", self.path("d.npy"), "--force", says="is a directory")
 
     def test_device(self):

@@ -265,7 +265,7 @@ class Numbers(Plot):
             self.close(row, [sum(math.cos(f * (m - n)) for f in frequencies(8)) / 4 for n in range(3, 13)])
         far = self.figure("similarity", "rope", "--dims", 4, "--zoom", "0:2000")
         self.assertIn("512 of 2000 positions", far["note"])
-        self.refused("plot", "similarity", "alibi", says="alibi: has no position vectors")
+        self.refused("plot", "similarity", "alibi", says="alibi has no position vectors")
 
     def test_dots_are_flat(self):
         (panel,) = self.figure("dots", "sinusoidal", "--width", 8, "--zoom", "0:15")["panels"]

@@ -51,7 +51,7 @@ export function modelBox(onRead: (json: any, example?: string) => void = () => {
   const read = async (file?: File) => {
     if (!file) return;
     const bytes = new Uint8Array(await file.slice(0, headBytes).arrayBuffer());
-    if (!isGguf(bytes) && file.size > headBytes) return result.replaceChildren(h('p', { class: 'note refused' }, `${file.name}: is too large for a config.json, and no .gguf file.`));
+    if (!isGguf(bytes) && file.size > headBytes) return result.replaceChildren(h('p', { class: 'note refused' }, `${file.name} is too large for a config.json, and no .gguf file.`));
     await show(file.name, withoutMark(bytes));
   };
   input.addEventListener('change', () => read(input.files?.[0]));

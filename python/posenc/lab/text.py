@@ -149,7 +149,7 @@ def read(path: Path) -> tuple[bytes, str]:
     if note.is_file():
         wanted = json.loads(note.read_text("utf-8"))
         if (wanted["bytes"], wanted["sha256"]) != (len(text), digest):
-            raise SystemExit(f"{path}: is not the text that {note.name} describes (size or hash differ)")
+            raise SystemExit(f"{path} is not the text that {note.name} describes (size or hash differ)")
     return text, digest
 
 
