@@ -57,7 +57,7 @@ void set_attention_options(LayerGroup& group, const Layer& layer, const Config& 
   }
   if (layer.type == "chunked_attention") {
     group.chunk = integer(config, "attention_chunk_size");
-    if (!group.chunk) group.other_attention = "it sees chunks of a length that the file does not give";
+    if (!group.chunk) group.other_attention = "it attends in chunks of a length that the file does not give";
   }
   if (!family.scale.key.empty()) group.scale = positive(config, family.scale.key);
   if (!family.scale.root_key.empty()) {

@@ -116,7 +116,7 @@ TEST(LayerFamilies, T5Gemma2) {
                 .reference = {.frequencies = plain(500, 16), .causal = false, .window = 4}});
   expect_right({.config = encoder("8"), .layer = 1, .reference = {.frequencies = plain(10000, 16), .causal = false}});
   EXPECT_EQ(refusal_of(encoder("8"), 0),
-            "layer 0: its attention is not computed: a query sees 3 keys before it and 4 after it");
+            "layer 0: its attention is not computed: a query attends to 3 keys before it and 4 after it");
   EXPECT_EQ(
       refusal_of(R"({"model_type":"t5gemma2_decoder"})", 0),
       "layer 0: its attention is not computed: the encoder's keys, not rotated, join those of the decoder in one "

@@ -75,7 +75,7 @@ TEST(LayerKinds, AWindowThatIsNotGivenIsRefused) {
   EXPECT_EQ(refusal_of(config("llama", types), 1), "accepted");
   EXPECT_EQ(refusal_of(config("llama", types + R"(,"sliding_window":7)"), 0), "accepted");
   EXPECT_EQ(refusal_of(config("llama", R"("num_hidden_layers":1,"layer_types":["chunked_attention"])"), 0),
-            "layer 0: its attention is not computed: it sees chunks of a length that the file does not give");
+            "layer 0: its attention is not computed: it attends in chunks of a length that the file does not give");
 }
 
 TEST(LayerKinds, ATypeOfLayersThatIsNotKnownIsRefused) {

@@ -55,6 +55,9 @@ REFUSED = {
     r", as (?!it )\w+ has (it|them)\b": "as in, as … does",
     r"\bLlama of (Hugging Face|Meta)\b": "Hugging Face's Llama",
     r"\bin place of (?!the |ids)": "instead of",
+    r"\bopens? into\b": "shows",
+    r"\{\d?\}: (has|contains|is|exists) ": "FILE has, FILE is, without a colon",
+    r"\b(query|queries|head|heads|tokens?) sees? (the|all|keys|\{)": "attends to",
 }
 REFUSED_IN_PYTHON = {r"\bThrows\b": "Raises"}
 PATTERNS = [(re.compile(pattern), better) for pattern, better in REFUSED.items()]

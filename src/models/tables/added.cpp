@@ -27,12 +27,12 @@ constexpr std::string_view kProbSparse =
 constexpr std::string_view kAutoCorrelation = "values at the lags of the highest autocorrelations are added up";
 
 constexpr std::string_view kBlockSparse =
-    "blocks of queries see the first and last blocks, their neighbours and some at random (block_sparse)";
+    "blocks of queries attend to the first and last blocks, their neighbours and some at random (block_sparse)";
 constexpr std::string_view kGlobalTokens =
-    "tokens with global attention see all tokens and are seen by all, with projections of their own";
+    "tokens with global attention attend to all tokens, and all attend to them, with projections of their own";
 constexpr std::string_view kLongformer =
-    "positions count tokens and skip padding; tokens with global attention see all tokens and are seen by all, with "
-    "projections of their own";
+    "positions count tokens and skip padding; tokens with global attention attend to all tokens, and all attend to "
+    "them, with projections of their own";
 
 // scale_attn_weights: false is unscaled; scale_attn_by_inverse_layer_idx: layer i / (i + 1). transformers 5.16 (d56c55bf),
 // modeling_gpt2.py: GPT2Attention.
@@ -167,7 +167,7 @@ constexpr auto kAddedEntries = std::to_array<Family>({
      .when = "!axial_pos_embds",
      .encoding = kLearned,
      .mask = Mask::kCausal,
-     .other_attention = "queries see the keys of their hash bucket or of their chunk and its neighbours"},
+     .other_attention = "queries attend to the keys of their hash bucket or of their chunk and its neighbours"},
     {.types = "reformer",
      .when = "axial_pos_embds",
      .encoding = kNotComputed,
@@ -234,7 +234,7 @@ constexpr auto kAddedEntries = std::to_array<Family>({
      .encoding = kSinusoidal,
      .part = "encoder",
      .layers_key = "encoder_layers",
-     .other_attention = "tokens see their own block and global tokens",
+     .other_attention = "tokens attend to their own block and global tokens",
      .waves = kInclusive},
     {.types = "pegasus_x",
      .encoding = kSinusoidal,

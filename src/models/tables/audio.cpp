@@ -12,7 +12,7 @@ namespace {
 using enum Encoding;
 
 constexpr std::string_view kConvolution =
-    "x + GELU(convolution over num_conv_pos_embeddings frames, in groups): position is what the kernel sees of its "
+    "x + GELU(convolution over num_conv_pos_embeddings frames, in groups): position is what the kernel takes from "
     "neighbours";
 constexpr std::string_view kXl = "((q + u).k + (q + v).(W R(m - n))) / sqrt(D), R the sinusoids of the distance";
 constexpr std::string_view kGated =
@@ -55,8 +55,9 @@ constexpr auto kAudioEntries = std::to_array<Family>({
      .encoding = kSinusoidal,
      .length_key = "max_source_positions",
      .waves = kInclusive,
-     .note = "positions restart in each chunk of 2 n_window frames; tokens see their window of n_window_infer frames "
-             "alone, as packed sequences"},
+     .note =
+         "positions restart in each chunk of 2 n_window frames; tokens attend to their window of n_window_infer frames "
+         "alone, as packed sequences"},
     named("wav2vec2 hubert unispeech unispeech-sat sew data2vec-audio", "convolution", kConvolution),
     {.types = "wavlm",
      .encoding = kNotComputed,

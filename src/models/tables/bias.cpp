@@ -62,7 +62,7 @@ constexpr auto kBiasEntries = std::to_array<Family>({
      .part = "encoder",
      .layers_key = "num_layers",
      .scale = kUnscaled,
-     .other_attention = "tokens see their own block of local_radius + 1 tokens and its neighbours"},
+     .other_attention = "tokens attend to their own block of local_radius + 1 tokens and its neighbours"},
     {.types = "longt5",
      .when = "!encoder_attention_type=local",
      .encoding = kT5,
@@ -70,7 +70,7 @@ constexpr auto kBiasEntries = std::to_array<Family>({
      .layers_key = "num_layers",
      .scale = kUnscaled,
      .other_attention =
-         "tokens see their own block, its neighbours and sums of blocks, which have a second table of buckets"},
+         "tokens attend to their own block, its neighbours and sums of blocks, which have a second table of buckets"},
     {.types = "umt5 ErnieCode",
      .encoding = kT5,
      .part = kEncoderDecoder,

@@ -145,8 +145,9 @@ constexpr auto kHybridEntries = std::to_array<Family>({
     {.types = "segformer glpn",
      .encoding = kNone,
      .mask = Mask::kBidirectional,
-     .note = "no position is encoded: a depthwise convolution in each feed-forward block sees where tokens are; keys "
-             "and values are those of a coarser grid (sr_ratios)"},
+     .note =
+         "no position is encoded: a depthwise convolution in each feed-forward block notices where tokens are; keys "
+         "and values are those of a coarser grid (sr_ratios)"},
     {.types = "timm_backbone gemma3n_vision",
      .encoding = kNone,
      .mask = Mask::kBidirectional,

@@ -26,7 +26,7 @@ constexpr std::string_view kBetaTemperature =
     "with llama_4_scaling_beta, queries are multiplied by 1 + beta * ln(1 + floor(p / original length))";
 
 constexpr std::string_view kIndexed =
-    "a query sees the index_topk keys that an indexer chooses: the caller's mask, where there are more";
+    "a query attends to the index_topk keys that an indexer chooses: the caller's mask, if there are more";
 
 constexpr std::string_view kNormedAfter =
     "queries and keys are normalised after they are rotated: rotate them first, and give attention no position";
@@ -152,7 +152,7 @@ void refuse_even_windows(const GroupFacts& facts) {
   const auto width = is_sliding(facts.layer.type) ? integer(facts.config, "sliding_window") : std::nullopt;
   if (!width || *width % 2 != 0) return;
   facts.group.other_attention =
-      fmt::format("a query sees {} keys before it and {} after it", (*width - 1) / 2, *width / 2);
+      fmt::format("a query attends to {} keys before it and {} after it", (*width - 1) / 2, *width / 2);
 }
 
 // Layers without a window have none: modeling_mimo_v2_flash.py
@@ -234,9 +234,8 @@ constexpr auto kRopeEntries = std::to_array<Family>({
      .indexer = Indexer::kAsAttention,
      .indexed = "minimax_m3_sparse",
      .rope = {.reads_partial = true, .adjust = note_other_dims},
-     .note =
-         "in minimax_m3_sparse layers, a query sees the index_topk_blocks blocks of keys that an indexer chooses: "
-         "the caller's mask"},
+     .note = "in minimax_m3_sparse layers, a query attends to the index_topk_blocks blocks of keys that an indexer "
+             "chooses: the caller's mask"},
     {.types = "bailing_moe bailing_moe_v2", .rope = kPartial},
     // interleaved
     {.types = "afm7",
