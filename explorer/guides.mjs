@@ -123,7 +123,8 @@ export const pageFiles = (source) => Object.fromEntries([...readFileSync(join(so
 export function readIndex(content, source) {
   const json = (...path) => JSON.parse(readFileSync(join(content, ...path), 'utf8'));
   const schemes = Object.entries(json('scheme_pages.json')).map(([name, page]) => ({ name, text: [page.idea, ...page.pitfalls, ...page.papers.map((paper) => `${paper.authors} ${paper.year} ${paper.title}`)].join(' ') }));
-  const stories = readdirSync(join(content, 'stories')).sort().map((name) => ({ name: name.replace(/\.json$/, ''), ...json('stories', name) }))
+  // in the order in which they are taught
+  const stories = json('topics.json').topics.flatMap((topic) => topic.stories).map((name) => ({ name, ...json('stories', `${name}.json`) }))
     .map(({ name, title, summary, python, figure }) => ({ name, title, text: summary, python: python.join('\n'), figure }));
   const guesses = json('guesses.json'), pages = Object.fromEntries(Object.entries(pageFiles(source)).map(([id, file]) => [id, textOfPage(file, guesses[id])]));
   return { schemes, stories, pages };

@@ -127,9 +127,9 @@ int run(const ExplainFlags& flags, const Command& command) {
     print(list_of_stories(flags));
     return kDone;
   }
-  if (command.is_given("--text") && flags.text.empty()) refuse("--text: is empty");
+  if (command.is_given("--text") && flags.text.empty()) refuse("--text is empty");
   if (command.is_given("--other") && flags.text.empty()) refuse("--other: needs --text, the first sentence");
-  if (command.is_given("--cell") && flags.cell.empty()) refuse("--cell: is empty");
+  if (command.is_given("--cell") && flags.cell.empty()) refuse("--cell is empty");
   print(told(flags));
   return kDone;
 }

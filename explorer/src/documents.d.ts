@@ -5,7 +5,7 @@ declare module 'posenc-documents' {
   export const guides: Guide[];
   export const index: { schemes: { name: string; text: string }[]; pages: { [id: string]: string } };
 }
-// The worked examples: content/stories. `python` is the calculation in numpy, `figure` the words after posenc that draw it.
+// The worked examples: content/stories, in the order of content/topics.json. `python` is the calculation in numpy, `figure` the words after posenc that draw it.
 declare module 'posenc-stories' {
   export const stories: { name: string; title: string; text: string; python: string; figure?: string }[];
 }

@@ -1,4 +1,4 @@
-// <pe-story>: a worked example of the library. Every number opens into the products it is the sum of.
+// <pe-story>: a worked example of the library. A click on a number shows the products it is the sum of.
 
 import { ask } from './core';
 import { announce, code, copyText, download, h, prose, shown } from './dom';

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lessons/story_builder.h"
 #include "lessons/story_matrices.h"
@@ -54,6 +59,33 @@ StoryMatrix ramp(MatrixLabels labels, const Lines& lines, const std::vector<std:
   return computed(std::move(labels), std::move(values), std::move(cells));
 }
 
+// A position as binary digits, the first feature the last digit, and how many change from one position to the next.
+void show_digits(StoryBuilder& story, const std::vector<std::int64_t>& positions, std::int64_t width) {
+  const auto digits_of = [width](std::int64_t position) {
+    std::string digits;
+    for (std::int64_t i = 0; i < width; ++i) digits += (position >> i & 1) != 0 ? '1' : '0';
+    return digits;
+  };
+  std::vector<StoryFact> facts;
+  for (const std::int64_t position : positions) {
+    facts.push_back(worded(fmt::format("digits of position {}, the last one first", position), digits_of(position)));
+  }
+  std::vector<std::int64_t> changes;
+  for (std::size_t i = 1; i < positions.size(); ++i) {
+    const std::string before = digits_of(positions[i - 1]), after = digits_of(positions[i]);
+    changes.push_back(std::inner_product(before.begin(), before.end(), after.begin(), std::int64_t{0}, std::plus<>(),
+                                         std::not_equal_to<>()));
+    facts.push_back(
+        count(fmt::format("digits that change from {} to {}", positions[i - 1], positions[i]), changes.back()));
+  }
+  story.say("before", std::to_string(positions[0]));
+  story.say("at", std::to_string(positions[1]));
+  story.say("after", std::to_string(positions[2]));
+  story.say("jump", std::to_string(changes[0]));
+  story.say("hop", std::to_string(changes[1]));
+  story.show(std::move(facts));
+}
+
 }  // namespace
 
 Story tell_cat_sat(const StoryContent& content, const StoryOptions& options) {
@@ -67,6 +99,38 @@ Story tell_cat_sat(const StoryContent& content, const StoryOptions& options) {
   story.step("words");
   const StoryMatrix x = story.show(given({"X", "X: one row per word", words, features}, content.table("x")));
 
+  const StoryMatrix p = waves({"P", "P: one row per position", as_labels(positions), features}, scheme, positions);
+  story.step("steps");
+  const Steps tiny{.width = scheme.width, .step = content.number("step")};
+  const StoryMatrix counted =
+      ramp({"B", "B: tiny steps", as_labels(positions), features}, std::get<Lines>(prepare(tiny).source), positions);
+  StoryMatrix shown = counted;
+  shown.digits = 4;
+  story.show(shown);
+  story.say("step", fmt::format("{}", tiny.step));
+  story.say("width", std::to_string(scheme.width));
+  story.say("ratio", fmt::format("{:.2g}", largest_size(counted) / mean_size(x)));
+  const std::int64_t far = content.integer("far");
+  story.say("far", std::to_string(far));
+  story.show(
+      {residual("largest |B| / mean |X|", largest_size(counted) / mean_size(x)),
+       fact(fmt::format("the same with steps of 1, at position {}", far), static_cast<double>(far) / mean_size(x), 0),
+       residual("largest |P| / mean |X|", largest_size(p) / mean_size(x))});
+
+  story.step("shift");
+  const std::vector<double> start = options.start.empty() ? content.numbers("shift_start") : options.start;
+  if (start.size() != features.size()) {
+    raise(fmt::format("story: --start has {} numbers; {} needs {}", start.size(), content.name(), features.size()));
+  }
+  const StoryMatrix shifted =
+      story.show(ramp({"C", "C: a given start, a constant step", as_labels(positions), features},
+                      {start, std::vector<double>(start.size(), content.number("shift"))}, positions));
+  story.show({residual("differences between adjacent rows of C vary by", unevenness(shifted)),
+              residual("differences between adjacent rows of P vary by", unevenness(p))});
+
+  story.step("binary");
+  show_digits(story, content.integers("counter"), scheme.width);
+
   story.step("positions");
   const std::vector<double> frequencies = frequencies_of(scheme);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
@@ -74,8 +138,7 @@ Story tell_cat_sat(const StoryContent& content, const StoryOptions& options) {
   }
   story.formula(fmt::format("P(p, 2i) = sin(p · ω_i),  P(p, 2i+1) = cos(p · ω_i),  ω_i = {}^(−2i/{})", scheme.base,
                             scheme.width));
-  const StoryMatrix p =
-      story.show(waves({"P", "P: one row per position", as_labels(positions), features}, scheme, positions));
+  story.show(p);
 
   story.step("sum");
   const StoryMatrix sum = story.show(added({"X'", "X' = X + P", words, features}, x, p, scheme, positions));
@@ -98,30 +161,6 @@ Story tell_cat_sat(const StoryContent& content, const StoryOptions& options) {
       story.show(computed({"E", fmt::format("E: \"{}\" at each position", moved), places, features}, elsewhere));
   story.show({fact(fmt::format("‖{} − {}‖", places[0], places[1]), row_distance(all, 0, 1)),
               fact(fmt::format("‖{} − {}‖", places[0], places[2]), row_distance(all, 0, 2))});
-
-  story.step("steps");
-  const Steps tiny{.width = scheme.width, .step = content.number("step")};
-  const StoryMatrix counted =
-      ramp({"B", "B: tiny steps", as_labels(positions), features}, std::get<Lines>(prepare(tiny).source), positions);
-  StoryMatrix shown = counted;
-  shown.digits = 4;
-  story.show(shown);
-  story.say("step", fmt::format("{}", tiny.step));
-  story.say("width", std::to_string(scheme.width));
-  story.say("ratio", fmt::format("{:.2g}", largest_size(counted) / mean_size(x)));
-  story.show({residual("largest |B| / mean |X|", largest_size(counted) / mean_size(x)),
-              residual("largest |P| / mean |X|", largest_size(p) / mean_size(x))});
-
-  story.step("shift");
-  const std::vector<double> start = options.start.empty() ? content.numbers("shift_start") : options.start;
-  if (start.size() != features.size()) {
-    raise(fmt::format("story: --start has {} numbers; {} needs {}", start.size(), content.name(), features.size()));
-  }
-  const StoryMatrix shifted =
-      story.show(ramp({"C", "C: a given start, a constant step", as_labels(positions), features},
-                      {start, std::vector<double>(start.size(), content.number("shift"))}, positions));
-  story.show({residual("differences between adjacent rows of C vary by", unevenness(shifted)),
-              residual("differences between adjacent rows of P vary by", unevenness(p))});
   return story.finish();
 }
 

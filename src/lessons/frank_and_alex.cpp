@@ -287,12 +287,28 @@ void take_seats(Dinner& at) {
   at.story.say("first_position", std::to_string(at.seats.front()));
 }
 
+// What each person looks for, in words: the features above one half.
+std::vector<StoryFact> profiles(const Dinner& at) {
+  std::vector<StoryFact> result;
+  for (std::size_t row = 0; row < at.names.size(); ++row) {
+    std::vector<std::string> wanted;
+    for (std::size_t i = 0; i < at.features.size(); ++i) {
+      if (at.x.at(row, i) > 0.5) wanted.push_back(at.features[i]);
+    }
+    result.push_back(
+        worded(fmt::format("seat {}, {}", at.seats[row], at.names[row]), fmt::format("{}", fmt::join(wanted, ", "))));
+  }
+  return result;
+}
+
 void show_before(Dinner& at) {
   StoryBuilder& story = at.story;
   const StoryContent& content = at.content;
   story.step("table");
-  at.x = story.show(given({"X", "X: one row per person", at.names, at.features},
-                          rows_in_order(content.table("x"), at.people, at.names, at.features.size())));
+  at.x = given({"X", "X: one row per person", at.names, at.features},
+               rows_in_order(content.table("x"), at.people, at.names, at.features.size()));
+  story.show(profiles(at));
+  story.show(at.x);
   story.show({fact(fmt::format("{} in X", at.apart), at.distance(at.x))});
 
   story.step("weights");

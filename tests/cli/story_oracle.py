@@ -115,10 +115,13 @@ def cat_sat(content, start=None):
     def uneven(m):
         return max(abs((m[2][j] - m[1][j]) - (m[1][j] - m[0][j])) for j in range(width))
 
-    facts = [("‖cat@0 − cat@1‖", distance(*elsewhere[0:2])), ("‖cat@0 − cat@2‖", distance(elsewhere[0], elsewhere[2])),
-             ("largest |B| / mean |X|", largest(steps) / mean), ("largest |P| / mean |X|", largest(p) / mean),
-             ("differences between adjacent rows of C vary by", uneven(shifted)),
-             ("differences between adjacent rows of P vary by", uneven(p))]
+    far, counter = content["far"], content["counter"]
+    facts = [("largest |B| / mean |X|", largest(steps) / mean), (f"the same with steps of 1, at position {far}", far / mean),
+             ("largest |P| / mean |X|", largest(p) / mean), ("differences between adjacent rows of C vary by", uneven(shifted)),
+             ("differences between adjacent rows of P vary by", uneven(p)),
+             *((f"digits of position {n}, the last one first", f"{n:0{width}b}"[::-1]) for n in counter),
+             *((f"digits that change from {a} to {b}", bin(a ^ b).count("1")) for a, b in zip(counter, counter[1:])),
+             ("‖cat@0 − cat@1‖", distance(*elsewhere[0:2])), ("‖cat@0 − cat@2‖", distance(elsewhere[0], elsewhere[2]))]
     return {"X": x, "P": p, "X'": add(x, p), "E": elsewhere, "B": steps, "C": shifted}, facts, [
         *frequencies(width), content["step"], largest(steps) / mean, width, 1, 0]
 
@@ -186,7 +189,9 @@ def frank_and_alex(content, base=10000.0, width=6, concatenated=False):
                                for a, b in itertools.combinations(range(up_to), 2)), key=lambda entry: entry[0])
     both = [r + s for r, s in zip(x, p)]
     stacked = max(apart(times(both, w[letter] + w[letter]), times(add(x, p), w[letter])) for letter in "QKV")
-    facts = [("‖Frank − Alex‖ in X", m["D"][0][0]), ("‖Frank − Alex‖ in O", m["D"][6][0]),
+    profiles = [(f"seat {seat}, {name}", ", ".join(word for word, value in zip(content["features"], line) if value > 0.5))
+                for seat, (name, line) in enumerate(zip(content["names"], x), 1)]
+    facts = [*profiles, ("‖Frank − Alex‖ in X", m["D"][0][0]), ("‖Frank − Alex‖ in O", m["D"][6][0]),
              ("‖Frank − Alex‖ in X'", m["D"][0][1]), ("mean |P|", mean_magnitude(p)), ("mean |X|", mean_magnitude(x)),
              (f"unique among seats 1 to {up_to}", closest > 0),
              (f"smallest distance, between rows {other - one} seats apart", closest),

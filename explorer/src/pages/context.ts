@@ -61,7 +61,7 @@ export const page: Page = {
     root.append(
       text('Beyond the trained length, slow pairs reach angles that the model has never seen. Each method slows the pairs differently: linear slows all of them, NTK the slow ones most, YaRN and Llama 3 leave the fast ones alone.'),
       explore([modelControl(), pair, factor, trained, dims, shared.base],
-      section('What each method does to each pair', text('Choose a model to draw its own setting beside the usual methods, and how far each of them is from it. LongRoPE has no formula: its factors were searched for one model, so it is drawn for a model that uses it (Phi-3.5 mini).'), figure, angleNote()),
+      section('What each method does to each pair', text('Choose a model to draw its own setting next to the usual methods, and how far each of them is from it. LongRoPE has no formula: its factors were searched for one model, so it is drawn for a model that uses it (Phi-3.5 mini).'), figure, angleNote()),
       guess(question),
       maths(math(formulas.linear, 'Linear'), math(formulas.ntk, 'NTK'), math(formulas.yarn, 'YaRN')),
       section('The temperature of the softmax', text('Over more keys the softmax gets flatter. Some models multiply each query by a factor that grows with the logarithm of its position: Llama 4 in steps, Inkling smoothly, SSMax from the first token on. YaRN does the same with one factor for all positions.'), figureOf({

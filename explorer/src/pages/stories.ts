@@ -1,6 +1,6 @@
 // Every worked example of the library, one at a time, each at an address of its own.
 
-import { stories as unordered } from 'posenc-stories';
+import { stories } from 'posenc-stories';
 import { h, prose } from '../dom';
 import { type Page } from '../lesson';
 import { type TextParam, linkTo, view } from '../state';
@@ -8,9 +8,6 @@ import { storyOf } from '../story';
 import { storyCode } from './story_code';
 
 const chosen: TextParam = { key: 'story', label: 'Example', kind: 'text', start: '', longest: 60 };
-/// The order of learning: what is seen first, then what it leads to.
-const order = ['dog-bites-man', 'permutation-proof', 'cat-sat', 'shift', 'look-back', 'dot-product', 'frank-and-alex', 'learned-or-sinusoidal', 'why-inside-attention', 'rope', 'decay', 'alibi', 't5-buckets', 'patches', 'video', 'nope', 'nope-layers', 'kv-cache', 'float32-angles', 'context-extension', 'who-extrapolates'];
-const stories = [...unordered].sort((a, b) => (order.indexOf(a.name) + 99) % 99 - (order.indexOf(b.name) + 99) % 99);
 export const linkToStory = (name: string): string => `${linkTo('stories')}&story=${name}`;
 
 function whole(at: number): Node[] {
@@ -21,7 +18,7 @@ function whole(at: number): Node[] {
 
 export const page: Page = {
   id: 'stories', title: 'Worked examples',
-  goal: 'Small calculations from start to end. Every number opens into the products it is the sum of.',
+  goal: 'Small calculations from start to end. Click any number to see the products it is the sum of.',
   render(root) {
     let drawn: string | undefined;
     const draw = () => {

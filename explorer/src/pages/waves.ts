@@ -70,7 +70,7 @@ export const page: Page = {
         command: () => `posenc plot heatmap ${chosen().words} ${zoomWords()}`,
       })),
       section('One position: its fingerprint', text('The same idea as binary digits. There the last digit changes at every step and the first one rarely; here the first features are the fast ones.'), figureOf({
-        label: 'Numbers of position m beside binary digits',
+        label: 'Numbers of position m next to binary digits',
         cursor: { param: shared.m, axis: 'x', range: cursor.range, isUnseen: true },
         request: () => ({ kind: 'fingerprint', schemes: [chosen().json], at: view.get(shared.m) }),
         command: () => `posenc plot fingerprint ${chosen().words} --at ${view.get(shared.m)}`,
