@@ -12,7 +12,7 @@ import torch
 from . import torch as local
 from ._ranks import Attempt, Carousel, exchange, gather, sum_of_parts
 from ._shards import Call, Layout, Piece, calls_of, runs_of, steps_of
-from .attention import merge as merge_on_host, new_logsumexp
+from .attention import merge, new_logsumexp
 from .keywords import attention as plain_attention, attention_backward
 
 
@@ -93,22 +93,6 @@ def _options(task: Task, call: Call, owner: int) -> dict[str, Any]:
         found["query_positions"] = _positions(task, task.rank, call.query_position, call.query, call.queries)
         found["key_positions"] = _positions(task, owner, call.key_position, call.key, call.keys)
     return found
-
-
-def merge(out: torch.Tensor, lse: torch.Tensor, other: torch.Tensor, other_lse: torch.Tensor) -> None:
-    if out.device.type == "cpu":
-        merge_on_host(out, lse, other, other_lse)
-    else:
-        merge_by_torch(out, lse, other, other_lse)
-
-
-def merge_by_torch(out: torch.Tensor, lse: torch.Tensor, other: torch.Tensor, other_lse: torch.Tensor) -> None:
-    """The same on a GPU. A side without keys (−inf) is not read, and a row that has keys keeps its bits."""
-    share = torch.sigmoid(lse - other_lse).unsqueeze(-1)
-    merged = share * out + (1 - share) * other
-    merged = torch.where(torch.isneginf(lse).unsqueeze(-1), other.to(out.dtype), merged)
-    out.copy_(torch.where(torch.isneginf(other_lse).unsqueeze(-1), out, merged))
-    lse.copy_(torch.logaddexp(lse, other_lse))
 
 
 def _keys_and_values(flat: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -108,15 +108,22 @@ def backward_of(d_out: Array, q: Array, k: Array, v: Array, out: Array | None, l
 def merge(out: Any, logsumexp: Any, other: Array, other_logsumexp: Array, *, order: Order = "bhsd",
           dtype: DType | None = None) -> Any:
     """Merges attention over other keys into out and logsumexp, in place: partial results over disjoint keys become the result
-    over all of them. On the host. Returns out.
+    over all of them. On the host, and by torch for its tensors on a GPU. Returns out.
 
     out, other: [batch, heads, queries, features], what attention returned; their types may differ.
     logsumexp, other_logsumexp: [batch, heads, queries], f32 or f64, what attention(logsumexp=) wrote; −inf: a query with no key.
     order: the axes of out and other.
     dtype: "bf16" if numpy arrays of uint16 hold bfloat16.
-    Error: half an ulp of each, plus ε · max(|out|, |other|) if each logsumexp is off by up to ε.
-    Raises: Error for a shape or type that is invalid and for arrays that overlap; both are then left unchanged.
+    Error: half an ulp of each, plus ε · max(|out|, |other|) if each logsumexp is off by up to ε; on a GPU, also
+      3 · 2^-24 · max(|out|, |other|), or 3 · 2^-53 if one of them is float64.
+    Raises: Error for a shape or type that is invalid and for arrays that overlap, ValueError for a shape or place on a GPU; both are then
+      left unchanged.
     """
+    if getattr(out, "is_cuda", False):
+        from ._merging import merge_by_torch
+
+        merge_by_torch(out, logsumexp, other, other_logsumexp, order)
+        return out
     _posenc.merge(out, logsumexp, other, other_logsumexp, order, flags_of(dtype))
     return out
 

@@ -20,10 +20,10 @@ from typing import Any, Optional
 import torch
 
 from . import _context_parallel as parallel, torch as local
-from ._methods import in_order, merge
+from ._methods import in_order
 from ._ranks import Attempt, agree, exchange, gather, name_of, ranks_of, sum_of_parts
 from ._shards import check_tokens, layout_of, packed_lengths, runs_of
-from .attention import new_logsumexp
+from .attention import merge, new_logsumexp
 from .forms import Form
 from .keywords import attention as plain_attention
 from .scheme import Scheme
@@ -160,6 +160,23 @@ def context_parallel_attention(
     return result
 
 
+def _of_part(q: torch.Tensor, k: torch.Tensor, order: str, rank: int, given: dict[str, Any]) -> dict[str, Any]:
+    """The options of one rank's part. Sinks belong to one part; `causal` and `chunk` go by token, and tokens of a part end elsewhere."""
+    options = {name: value for name, value in given.items() if name != "sinks" or rank == 0}
+    queries, keys = (x.shape[-2 if order in ("bhsd", "hsd") else -3] for x in (q, k))
+    first, begin = options.get("query_positions"), options.get("key_positions")
+    are_rows = isinstance(first, int) and isinstance(begin, int) and options.get("block_table") is None and options.get("key_lengths") is None
+    if options.get("causal") and are_rows:
+        options["causal"] = False
+        if begin + keys > first + 1:
+            ids = [torch.arange(one, one + count, device=q.device) for one, count in ((first, queries), (begin, keys))]
+            options["mask"] = ids[1] <= ids[0][:, None]
+    elif options.get("causal") and queries > 1:
+        raise ValueError("merged_attention: for causal with several queries, query_positions and key_positions must be integers, and keys in no "
+                         "pages and of one length; or pass a mask")
+    return options
+
+
 def merged_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form | Scheme | str | None = None, *,
                      group: Any = None, check: bool = True, **options: Any) -> torch.Tensor:
     """Decoding over a cache that is split between ranks: q is the same on every rank, the keys are this rank's, and so is the result
@@ -171,7 +188,7 @@ def merged_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Fo
       may wait for the group's timeout, or compute nonsense.
     Raises: ValueError if ranks disagree, or one cannot compute its part; RuntimeError as context_parallel_attention.
     """
-    ranks_of(group, "merged_attention")
+    rank, _ = ranks_of(group, "merged_attention")
     text = local._text_of(form, "merged_attention")
     order = options.get("order", "bhsd")
     if check:
@@ -181,13 +198,12 @@ def merged_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Fo
     part = q.new_empty((*q.shape[:-1], v.shape[-1]))
     lse = new_logsumexp(q, order)
     attempt = Attempt()
-    attempt(lambda: plain_attention(q, k, v, local._bound(text, None), out=part, logsumexp=lse, **options))
+    attempt(lambda: plain_attention(q, k, v, local._bound(text, None), out=part, logsumexp=lse, **_of_part(q, k, order, rank, options)))
     attempt.settle(group, check)
     parts, sums = gather(part, group), gather(lse, group)
     out, lse = parts[0].to(torch.promote_types(q.dtype, torch.float32)), sums[0].clone()
     for other, other_lse in zip(parts[1:], sums[1:]):
-        by_head = (out, other) if order in ("bhsd", "hsd") else (out.transpose(-2, -3), other.transpose(-2, -3))
-        merge(by_head[0], lse, by_head[1], other_lse)
+        merge(out, lse, other, other_lse, order=order)  # type: ignore[arg-type]
     return out.to(q.dtype)
 
 

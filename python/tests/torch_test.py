@@ -11,6 +11,7 @@ import torch
 import numpy as np
 import posenc
 import posenc.torch as pt
+from posenc import _merging
 
 YARN = posenc.Rope(dims=8, scaling=posenc.YarnScaling(factor=4))
 
@@ -224,6 +225,30 @@ class AgainstTorch(unittest.TestCase):
         self.assertEqual(tuple(sines.shape), (1, 4, 16))
         theirs = torch.cat(((ids[0, :, None].float() * (1.0 / 10000.0 ** (torch.arange(0, 16, 2).float() / 16))),) * 2, -1).cos()
         self.assertLess((pt.RotaryEmbedding(config, numerics="hf-f32")(x, ids)[0][0] - theirs).abs().max().item(), 2e-7)
+
+
+class Merge(unittest.TestCase):
+    def test_merging_by_torch_is_merge(self):
+        """What a GPU does, with its stated error, and for rows that have no key, or no logsumexp."""
+        made = torch.Generator().manual_seed(1)
+        odd = [float(x) for x in ("-inf", "inf", "nan", "0")]
+        for dtype, order in ((torch.float32, "bhsd"), (torch.bfloat16, "bhsd"), (torch.float64, "bhsd"), (torch.float32, "bshd")):
+            out, other = torch.randn(2, 2, 3, 20, 8, generator=made)
+            sums, others = torch.randn(2, 2, 3, 20, generator=made) * 4
+            sums[0, 0, :16], others[0, 0, :16] = torch.tensor(odd).repeat_interleave(4), torch.tensor(odd * 4)
+            out[torch.isneginf(sums)], other[torch.isneginf(others)] = float("nan"), float("nan")  # not read
+            if order == "bshd":
+                out, other = (x.transpose(1, 2).contiguous() for x in (out, other))
+            other = other.to(dtype)
+            for a, b, log_a, log_b in ((out, other, sums, others), (other.float(), out.to(dtype), others, sums)):
+                wanted = posenc.merge(a.clone(), expected := log_a.clone(), b, log_b, order=order)
+                _merging.merge_by_torch(made_a := a.clone(), log := log_a.clone(), b, log_b, order)
+                bound = 3.5 * 2**-24 * torch.maximum(a.nan_to_num().abs(), b.nan_to_num().abs().float())  # and half an ulp of merge's own
+                self.assertTrue(torch.equal(made_a.isnan(), wanted.isnan()))
+                self.assertTrue(((made_a - wanted).nan_to_num().abs() <= bound).all())
+                self.assertTrue(torch.allclose(log, expected, rtol=2**-23, atol=2**-23, equal_nan=True))
+        with self.assertRaisesRegex(ValueError, r"merge: other_logsumexp has shape \[2, 3, 4\] but must have \[2, 3, 20\]"):
+            _merging.merge_by_torch(torch.zeros(2, 3, 20, 8), torch.zeros(2, 3, 20), torch.zeros(2, 3, 20, 8), torch.zeros(2, 3, 4))
 
 
 @unittest.skipUnless(pt.HAS_OPERATORS, "operators need torch 2.4")
