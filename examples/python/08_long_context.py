@@ -1,4 +1,4 @@
-"""Trains one layer on a sequence that no process may hold: torchrun --nproc-per-node 2 08_long_context.py
+"""Trains one layer on a sequence that no process may hold: torchrun --nproc_per_node 2 08_long_context.py
 
 Each rank has a shard of the tokens, and may use less memory than the whole sequence needs. The task is to repeat the token from 50
 positions before, so ranks need each other's keys. Without torchrun, it starts two ranks itself."""

@@ -161,17 +161,18 @@ def context_parallel_attention(
 
 
 def _of_part(q: torch.Tensor, k: torch.Tensor, order: str, rank: int, given: dict[str, Any]) -> dict[str, Any]:
-    """The options of one rank's part. Sinks belong to one part; `causal` and `chunk` go by token, and tokens of a part end elsewhere."""
+    """The options of one rank's part. Sinks belong to one part; `causal` goes by token, and the tokens of a part end elsewhere."""
     options = {name: value for name, value in given.items() if name != "sinks" or rank == 0}
     queries, keys = (x.shape[-2 if order in ("bhsd", "hsd") else -3] for x in (q, k))
     first, begin = options.get("query_positions"), options.get("key_positions")
-    are_rows = isinstance(first, int) and isinstance(begin, int) and options.get("block_table") is None and options.get("key_lengths") is None
-    if options.get("causal") and are_rows:
+    if not options.get("causal"):
+        return options
+    if isinstance(first, int) and isinstance(begin, int) and options.get("block_table") is None and options.get("key_lengths") is None:
         options["causal"] = False
         if begin + keys > first + 1:
             ids = [torch.arange(one, one + count, device=q.device) for one, count in ((first, queries), (begin, keys))]
             options["mask"] = ids[1] <= ids[0][:, None]
-    elif options.get("causal") and queries > 1:
+    elif queries > 1:
         raise ValueError("merged_attention: for causal with several queries, query_positions and key_positions must be integers, and keys in no "
                          "pages and of one length; or pass a mask")
     return options
@@ -203,7 +204,7 @@ def merged_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Fo
     parts, sums = gather(part, group), gather(lse, group)
     out, lse = parts[0].to(torch.promote_types(q.dtype, torch.float32)), sums[0].clone()
     for other, other_lse in zip(parts[1:], sums[1:]):
-        merge(out, lse, other, other_lse, order=order)  # type: ignore[arg-type]
+        merge(out, lse, other, other_lse, order=order)
     return out.to(q.dtype)
 
 
