@@ -181,16 +181,22 @@ export function paintMini(canvas: HTMLCanvasElement, heat: Heat, dark = isDark()
 // --- the scale of colours beside a map -----------------------------------------------------------------------
 
 const scaleSteps = 128, scaleWidth = 12, scaleRoom = 62, scaleHeight = 220;
+// Where a canvas lies; one that lies there already is not laid out again.
+function put(canvas: HTMLCanvasElement, place: { left: string; top: string; width: string; height: string }): void {
+  for (const [side, value] of Object.entries(place) as [keyof typeof place, string][]) if (canvas.style[side] !== value) canvas.style[side] = value;
+}
+
 /// Its range is in the element, so that it can be painted again for other colours.
 export function paintScale(canvas: HTMLCanvasElement, dark = isDark()): void {
   const least = Number(canvas.dataset.least), most = Number(canvas.dataset.most);
   paintCells(canvas, 1, scaleSteps + 1, { least, most }, dark, (row) => most - (row * (most - least)) / scaleSteps);
 }
-function drawScale(root: Shape, place: Placed): HTMLCanvasElement {
+function drawScale(root: Shape, place: Placed, before?: HTMLCanvasElement): HTMLCanvasElement {
   const { least, most } = place.panel.heat!, left = place.left + place.width + 10, height = Math.min(place.height, scaleHeight);
-  const canvas = h('canvas', { class: 'heat scale', 'aria-hidden': 'true', 'data-least': least, 'data-most': most });
-  Object.assign(canvas.style, { left: `${left}px`, top: `${place.top}px`, width: `${scaleWidth}px`, height: `${height}px` });
-  paintScale(canvas);
+  const canvas = before ?? h('canvas', { class: 'heat scale', 'aria-hidden': 'true' }), isPainted = canvas.dataset.least === String(least) && canvas.dataset.most === String(most);
+  put(canvas, { left: `${left}px`, top: `${place.top}px`, width: `${scaleWidth}px`, height: `${height}px` });
+  Object.assign(canvas.dataset, { least, most });
+  if (!isPainted) paintScale(canvas);
   const mark = (value: number, y: number) => root.append(shape('text', { class: 'tick', x: left + scaleWidth + 4, y }, shown(value, 3)));
   mark(most, place.top + 9);
   if (least < 0 && most > 0 && height > 44) mark(0, place.top + (height * most) / (most - least) + 4);
@@ -217,10 +223,11 @@ export function hatchNegative(canvas: HTMLCanvasElement, place: Placed): HTMLCan
 
 // --- panels ----------------------------------------------------------------------------------------------------
 
-function legendOf(panel: Panel): { name: string; style: number }[] {
-  const named = new Map<string, number>();
-  for (const one of [...panel.series, ...panel.envelopes]) if (one.name && !named.has(one.name)) named.set(one.name, one.style);
-  return [...named].map(([name, style]) => ({ name, style }));
+type Key = { name: string; style: number; isDots: boolean };
+function legendOf(panel: Panel): Key[] {
+  const named = new Map<string, Key>();
+  for (const one of [...panel.series, ...panel.envelopes]) if (one.name && !named.has(one.name)) named.set(one.name, { name: one.name, style: one.style, isDots: 'drawing' in one && one.drawing === 'dots' });
+  return [...named.values()];
 }
 
 function drawPanel(root: Shape, place: Placed, legendTop: number, outer: { left: number; width: number }, clip: string): void {
@@ -285,13 +292,14 @@ function drawPanel(root: Shape, place: Placed, legendTop: number, outer: { left:
   const titles = titleLines(panel.title, outer.width);
   titles.forEach((words, index) => root.append(shape('text', { class: 'panel-title', x: outer.left, y: legendTop - 6 - (titles.length - 1 - index) * line }, words)));
   let x = outer.left, y = legendTop + 10;
-  for (const { name, style } of legendOf(panel)) {
+  for (const { name, style, isDots } of legendOf(panel)) {
     const wide = 42 + name.length * (textWidth + 0.4);
     if (x + wide > outer.left + outer.width && x > outer.left) {
       x = outer.left;
       y += line;
     }
-    root.append(shape('path', { class: `${styleClass(style)} stroke`, d: `M${x} ${y - 4}h22`, 'stroke-dasharray': dashes[Math.max(0, style) % 8] }));
+    root.append(isDots ? shape('path', { class: `${styleClass(style)} points`, d: [3, 11, 19].map((at) => `M${tenth(x + at)} ${y - 4}h0`).join(''), 'stroke-linecap': 'round' })
+      : shape('path', { class: `${styleClass(style)} stroke`, d: `M${x} ${y - 4}h22`, 'stroke-dasharray': dashes[Math.max(0, style) % 8] }));
     root.append(shape('text', { class: 'legend', x: x + 27, y }, name));
     x += wide;
   }
@@ -324,13 +332,15 @@ function legendRows(panel: Panel, width: number): number {
 }
 
 /// Draws into `width` pixels; beside each other where there is room, else one below the other. `name` is the drawing's own in
-/// the document; an earlier drawing becomes this one, so that only what differs is laid out again.
-export function drawFigure(figure: Figure, width: number, name: string, before?: Shape): Drawn {
+/// the document; an earlier drawing becomes this one, so that only what differs is laid out again: its elements, and its
+/// canvases if there are as many.
+export function drawFigure(figure: Figure, width: number, name: string, before?: Drawn): Drawn {
   const narrow = width < 560;
   const rows = figure.rows.flatMap((row) => narrow ? row.panels.map((panel) => ({ panels: [panel], height: row.height })) : [row]);
   const whole = figure.rows.reduce((sum, row) => sum + row.height, 0);
   // panels that are one below the other need their own height each
   const bodyHeight = narrow ? Math.max(300, Math.min(figure.height * 0.95, 200 * rows.length)) : Math.min(figure.height * 0.8, Math.max(300, width * 0.55));
+  const maps = figure.rows.flatMap((row) => row.panels).filter((one) => one.heat), kept = before && before.canvases.length === maps.length && before.scales.length === maps.filter((one) => one.heat!.label !== '').length ? before : undefined;
   const placed: Placed[] = [], canvases: HTMLCanvasElement[] = [], scales: HTMLCanvasElement[] = [];
   const root = shape('svg', { class: 'drawing', role: 'img', 'aria-label': [figure.title, figure.subtitle].filter(Boolean).join('. ') });
   let y = 4;
@@ -358,7 +368,7 @@ export function drawFigure(figure: Figure, width: number, name: string, before?:
       const place = { panel, left, top: y + head + 4, width: inner, height };
       placed.push(place);
       drawPanel(root, place, y + titleHeight(panel, outer.width), outer, `clip-${name}-${placed.length}`);
-      if (hasScale) scales.push(drawScale(root, place));
+      if (hasScale) scales.push(drawScale(root, place, kept?.scales[scales.length]));
       lowest = Math.max(lowest, place.top + height + (panel.x.shown ? 40 : 10));
       x += outer.width + gap;
     }
@@ -367,19 +377,16 @@ export function drawFigure(figure: Figure, width: number, name: string, before?:
   for (const place of placed) {
     const { heat } = place.panel;
     if (!heat) continue;
-    const canvas = h('canvas', { class: 'heat', 'aria-hidden': 'true' });
+    const canvas = kept?.canvases[canvases.length] ?? h('canvas', { class: 'heat', 'aria-hidden': 'true' });
     const step = (list: Float64Array): number => (list.length > 1 ? (list[1] - list[0]) / 2 : 0.5);
     const half = step(heat.columns), tall = step(heat.rows), { columns, rows: down } = heat;
     const x1 = toX(place, columns[0] - half), x2 = toX(place, columns[columns.length - 1] + half);
     const y1 = toY(place, down[0] - tall), y2 = toY(place, down[down.length - 1] + tall);
-    canvas.style.left = `${Math.min(x1, x2)}px`;
-    canvas.style.top = `${Math.min(y1, y2)}px`;
-    canvas.style.width = `${Math.abs(x2 - x1)}px`;
-    canvas.style.height = `${Math.abs(y2 - y1)}px`;
+    put(canvas, { left: `${Math.min(x1, x2)}px`, top: `${Math.min(y1, y2)}px`, width: `${Math.abs(x2 - x1)}px`, height: `${Math.abs(y2 - y1)}px` });
     paintHeat(canvas, place);
     canvases.push(canvas);
   }
   Object.assign(root.attributes, { viewBox: `0 0 ${width} ${Math.ceil(y)}`, width, height: Math.ceil(y) });
   root.append(shape('g', { class: 'cursors' }));
-  return { root: root.show(before), shape: root, canvases, scales, placed, width, height: Math.ceil(y) };
+  return { root: root.show(before?.shape), shape: root, canvases, scales, placed, width, height: Math.ceil(y) };
 }

@@ -5,7 +5,7 @@ import { covers } from './covers';
 import { announce, copyText, h, shown, svg, words } from './dom';
 import { type Drawn, type Placed, drawFigure, fromX, fromY, hatchNegative, isDark, paintHeat, paintScale, toX, toY } from './draw';
 import { rowsOf, savers } from './figure_files';
-import { chipsAt, nearest, placeBox, readingAt, readoutBox } from './readout';
+import { chipsAt, nearest, placeBox, placeMarks, reaches, readingAt, readoutBox } from './readout';
 import { type NumberParam, held, view } from './state';
 
 export type FigureConfig = {
@@ -16,6 +16,8 @@ export type FigureConfig = {
   /// in place of the library, for numbers that come with the page; undefined: there is nothing to show
   made?: () => Figure | undefined;
   command: () => string;
+  /// what the page writes into the figure, or shows larger than the library does
+  annotate?: (figure: Figure) => Figure;
   /// which number of the view the cursor moves, along which axis of the first panel that has it
   cursor?: { param: NumberParam; axis: 'x' | 'y'; range: () => [number, number]; isUnseen?: boolean };
   /// how much is shown: the wheel with Ctrl (or alone, once the figure has the focus), two fingers, and + and − change it
@@ -52,7 +54,8 @@ export class PeFigure extends HTMLElement {
   private surface = h('div', { class: 'surface', tabindex: 0, role: 'group' });
   private note = h('p', { class: 'note' });
   private code = h('code');
-  private overlay = h('div', { class: 'overlay', 'aria-hidden': 'true' });
+  private marks = h('div');
+  private overlay = h('div', { class: 'overlay', 'aria-hidden': 'true' }, this.marks);
   private tableHolder = h('div', { class: 'table-holder', tabindex: 0, role: 'region' });
   private details!: HTMLDetailsElement;
   private inCode!: HTMLDetailsElement;
@@ -217,7 +220,7 @@ export class PeFigure extends HTMLElement {
     if (turn < this.drawnTurn || !this.isConnected) return;
     this.drawnTurn = turn;
     this.asked = '';
-    this.made = made;
+    this.made = made && (this.config.annotate?.(made) ?? made);
     if (made) this.draw();
     else this.surface.replaceChildren();
   }
@@ -227,10 +230,8 @@ export class PeFigure extends HTMLElement {
     const width = Math.min(most, this.wide);
     if (!this.made || width < 50) return;
     const before = this.drawn, isThere = before?.root.isConnected;
-    const { root, canvases, scales, height } = this.drawn = drawFigure(this.made, width, this.number, isThere ? before!.shape : undefined);
-    // what follows what was drawn takes its place
+    const { root, canvases, scales, height } = this.drawn = drawFigure(this.made, width, this.number, isThere ? before : undefined);
     if (isThere && before!.canvases.length === canvases.length && before!.scales.length === scales.length) {
-      [...before!.canvases, ...before!.scales].forEach((one, i) => one.replaceWith([...canvases, ...scales][i]));
       for (const one of this.surface.querySelectorAll('.hatch')) one.remove();
     } else {
       this.surface.replaceChildren(...canvases, ...scales, root, this.overlay);
@@ -244,7 +245,13 @@ export class PeFigure extends HTMLElement {
     const { cursor } = this.config;
     this.drawOverlay();
     if (!cursor || cursor.isUnseen || !this.drawn) return;
-    const value = view.get(cursor.param), lines: SVGElement[] = [];
+    const value = view.get(cursor.param), group = this.drawn.root.querySelector('.cursors')!;
+    let count = 0;
+    // lines that are there are moved
+    const put = (look: string, ends: { [name: string]: string | number }) => {
+      const line = group.children[count++] ?? group.appendChild(svg('line'));
+      for (const [name, value] of Object.entries({ class: look, ...ends })) if (line.getAttribute(name) !== String(value)) line.setAttribute(name, String(value));
+    };
     for (const place of this.drawn.placed) {
       const axis = cursor.axis === 'x' ? place.panel.x : place.panel.y;
       if (!place.panel.series.length && !place.panel.heat) continue;
@@ -252,10 +259,10 @@ export class PeFigure extends HTMLElement {
       const at = (cursor.axis === 'x' ? toX(place, value) : toY(place, value)).toFixed(1);
       const ends = cursor.axis === 'x' ? { x1: at, x2: at, y1: place.top, y2: place.top + place.height }
                                        : { x1: place.left, x2: place.left + place.width, y1: at, y2: at };
-      if (place.panel.heat) lines.push(svg('line', { class: 'cursor halo', ...ends }));
-      lines.push(svg('line', { class: 'cursor', ...ends }));
+      if (place.panel.heat) put('cursor halo', ends);
+      put('cursor', ends);
     }
-    this.drawn.root.querySelector('.cursors')!.replaceChildren(...lines);
+    while (group.children.length > count) group.lastElementChild!.remove();
   }
 
   // The numbers at the cursor, and those under a pointer that is over the figure.
@@ -264,8 +271,11 @@ export class PeFigure extends HTMLElement {
     if (!this.drawn) return;
     const chips = cursor && !cursor.isUnseen && cursor.axis === 'x' ? chipsAt(this.drawn.placed, view.get(cursor.param)) : [];
     const reading = this.pointer && readingAt(this.drawn.placed, ...this.pointer), box = reading && readoutBox(reading);
-    this.overlay.replaceChildren(...chips, ...(box ? [box] : []));
-    if (box) placeBox(box, ...this.pointer!, this.drawn.width, this.drawn.height);
+    placeMarks(this.marks, chips);
+    this.overlay.querySelector('.readout')?.remove();
+    if (!box) return;
+    this.overlay.append(box);
+    placeBox(box, ...this.pointer!, this.drawn.width, this.drawn.height);
   }
   private read(event?: PointerEvent): void {
     const box = this.surface.getBoundingClientRect();
@@ -282,9 +292,9 @@ export class PeFigure extends HTMLElement {
     announce(parts.join(', '));
   }
 
-  /// The value of each line closest to a place on the axis.
+  /// The value at a place on the axis of each line that reaches it.
   valuesAt(value: number): { name: string; y: number }[] {
-    return (this.made?.rows ?? []).flatMap((row) => row.panels).flatMap((panel) => panel.series).filter((series) => series.x.length)
+    return (this.made?.rows ?? []).flatMap((row) => row.panels).flatMap((panel) => panel.series).filter((series) => reaches(series.x, value))
       .map((series) => ({ name: series.name, y: series.y[nearest(series.x, value)] }));
   }
 

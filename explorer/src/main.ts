@@ -12,7 +12,10 @@ import { expect } from './workshop';
 const main = document.getElementById('main')!, nav = document.getElementById('nav')!;
 let open = '', turn = 0;
 
+// The first page of each part of the list.
+const parts: { [id: string]: string } = { invent: 'Learn', schemes: 'Compare', check: 'Use' };
 const links = titles.filter((one) => !one.isHidden).map((one, index) => {
+  if (parts[one.id]) nav.append(h('li', { class: 'part' }, parts[one.id]));
   const link = h('a', { href: linkTo(one.id) }, index ? h('span', { class: 'number' }, String(index)) : '', one.short);
   nav.append(h('li', {}, link));
   return link;
@@ -58,7 +61,7 @@ async function show(): Promise<void> {
   const step = (to: number, words: string) => to >= 0 && to < links.length && index < links.length
     ? h('a', { href: linkTo(titles[to].id), class: to > index ? 'next' : 'previous' }, h('small', {}, words), titles[to].short) : h('span');
   main.replaceChildren(h('h1', { tabindex: -1 }, page.title), page.id === 'start' ? '' : h('p', { class: 'goal' }, page.goal), body,
-    h('footer', { class: 'steps' }, step(index - 1, 'Back'), step(index + 1, 'Next')));
+    h('footer', { class: 'steps' }, step(index - 1, 'Previous page'), step(index + 1, 'Next page')));
   try {
     await page.render(body);
   } catch (error) {

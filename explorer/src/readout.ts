@@ -21,6 +21,14 @@ export function nearest(list: Float64Array, value: number): number {
   return best;
 }
 
+/// Whether a line has a value at `x`: it may begin later and end earlier than its panel, give or take half a step.
+export function reaches(list: Float64Array, x: number): boolean {
+  const last = list.length - 1;
+  if (last < 0) return false;
+  const slack = 1e-9 * Math.abs(x) + (last ? Math.abs(list[last] - list[0]) / last / 2 : 0);
+  return x >= Math.min(list[0], list[last]) - slack && x <= Math.max(list[0], list[last]) + slack;
+}
+
 const inPanel = ({ left, top, width, height }: Placed, px: number, py: number): boolean => px >= left && px <= left + width && py >= top && py <= top + height;
 /// Hands of clocks have no axes: there is nothing to read off.
 const isReadable = (panel: Panel): boolean => panel.x.shown || panel.y.shown || !panel.equal;
@@ -50,12 +58,12 @@ function linesOf(panel: Panel): Series[] {
 
 /// The value of each line of a panel closest to a place on its axis.
 export function readingOf({ panel }: Placed, x: number, axis = panel.x): Reading | undefined {
-  const lines = linesOf(panel), first = lines[0]?.x ?? panel.envelopes[0]?.x;
+  const lines = linesOf(panel).filter((one) => reaches(one.x, x)), areas = panel.envelopes.filter((one) => reaches(one.x, x)), first = lines[0]?.x ?? areas[0]?.x;
   if (!first) return undefined;
   const at = (list: Float64Array) => nearest(list, x);
   const values: Value[] = [
     ...lines.map((one) => ({ name: one.name, text: shown(one.y[at(one.x)], digits), style: one.style, y: one.y[at(one.x)] })),
-    ...panel.envelopes.map((one) => ({ name: one.name, text: `${shown(one.low[at(one.x)], digits)} to ${shown(one.high[at(one.x)], digits)}`, style: one.style, y: NaN })),
+    ...areas.map((one) => ({ name: one.name, text: `${shown(one.low[at(one.x)], digits)} to ${shown(one.high[at(one.x)], digits)}`, style: one.style, y: NaN })),
   ];
   return { where: named(axis, first[at(first)]), values: values.slice(0, most) };
 }
@@ -73,21 +81,30 @@ export function placeBox(box: HTMLElement, px: number, py: number, width: number
   box.style.top = `${Math.max(0, Math.min(height - high, py - high - gap > 0 ? py - high - gap : py + gap))}px`;
 }
 
+export type Mark = { look: string; at: string; text: string };
 /// Marks on the lines at the cursor, and the number itself where a panel has one or two of them.
-export function chipsAt(placed: Placed[], value: number): HTMLElement[] {
+export function chipsAt(placed: Placed[], value: number): Mark[] {
   return placed.flatMap((place) => {
     const { panel } = place, least = Math.min(panel.x.least, panel.x.most), greatest = Math.max(panel.x.least, panel.x.most);
     if (panel.heat || !isReadable(panel) || value < least || value > greatest) return [];
-    const lines = linesOf(panel).filter((one) => one.drawing !== 'bars'), x = toX(place, value);
+    const lines = linesOf(panel).filter((one) => one.drawing !== 'bars' && reaches(one.x, value)), x = toX(place, value);
     return lines.flatMap((one) => {
       const y = one.y[nearest(one.x, value)], at = toY(place, y);
       if (!Number.isFinite(at) || at < place.top - 1 || at > place.top + place.height + 1) return [];
-      const dot = h('span', { class: `at-cursor ${styleClass(one.style)}`, 'aria-hidden': 'true' });
-      dot.style.translate = `${x.toFixed(1)}px ${at.toFixed(1)}px`;  // moves without a new layout
+      const dot = { look: `at-cursor ${styleClass(one.style)}`, at: `${x.toFixed(1)}px ${at.toFixed(1)}px`, text: '' };
       if (lines.length > 2) return [dot];
-      const chip = h('span', { class: `chip${x > place.left + place.width - 70 ? ' before' : ''}`, 'aria-hidden': 'true' }, shown(y, 4));
-      chip.style.translate = `${x.toFixed(1)}px ${Math.max(place.top + 8, Math.min(place.top + place.height - 8, at)).toFixed(1)}px`;
-      return [dot, chip];
+      return [dot, { look: `chip${x > place.left + place.width - 70 ? ' before' : ''}`, at: `${x.toFixed(1)}px ${Math.max(place.top + 8, Math.min(place.top + place.height - 8, at)).toFixed(1)}px`, text: shown(y, 4) }];
     });
   });
+}
+
+/// Puts the marks where they are now. Those that are there are moved: what is made anew is styled and laid out anew.
+export function placeMarks(host: HTMLElement, marks: Mark[]): void {
+  marks.forEach(({ look, at, text }, i) => {
+    const mark = (host.children[i] ?? host.appendChild(h('span', { 'aria-hidden': 'true' }))) as HTMLElement;
+    if (mark.className !== look) mark.className = look;
+    if (mark.textContent !== text) mark.textContent = text;
+    mark.style.translate = at;
+  });
+  while (host.children.length > marks.length) host.lastElementChild!.remove();
 }

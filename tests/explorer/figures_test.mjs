@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { complaints, contextOf, go, open, pages, places, setUp, settled, tearDown, whole } from './site.mjs';
+import { complaints, contextOf, go, open, pages, places, setUp, settled, shownPage, tearDown, whole } from './site.mjs';
 
 let context, page;
 before(async () => {
@@ -61,6 +61,22 @@ test('the value under the pointer is that of its cell; lines have theirs at the 
   const chips = await page.locator('pe-figure').first().locator('.chip').allInnerTexts();
   assert.equal(chips.length, 8);
   chips.forEach((chip, i) => assert.ok(Math.abs(number(chip) - Math.sin(20 * 10000 ** (-i / 8))) < 1e-3, chip));
+});
+
+test('a line has no value where it has ended', async () => {
+  // pairs 15, 17 and 21 apart end before the cursor at 12; the others reach it
+  await go(page, '#v=1&p=distance&m=12');
+  const lines = page.locator('pe-figure').first();
+  assert.equal(await lines.locator('.at-cursor').count(), 4);
+  await lines.locator('.surface').focus();
+  await page.keyboard.press('Home');
+  assert.equal(await lines.locator('.at-cursor').count(), 7);
+  const plot = lines.locator('rect.plot');
+  await plot.evaluate((one) => one.scrollIntoView({ block: 'center' }));
+  const box = await plot.boundingBox();
+  await page.mouse.move(box.x + (box.width * 20) / 22, box.y + box.height / 2);
+  assert.match(await lines.locator('.readout').innerText(), /20\s+distance 1\s+30\.917$/);
+  await page.mouse.move(2, 2);
 });
 
 test('every map has a scale of colours whose ends are its range', async () => {
@@ -279,6 +295,7 @@ test('the hero: without position a drag changes no score, with it the same drag 
   };
   await drag(0, 2);
   await page.waitForFunction(() => /none of the 9 changed/.test(document.querySelector('.hero-said').textContent));
+  assert.equal(await page.locator('.hero-said a').count(), 0);
   assert.deepEqual(await page.locator('.hero .word span').allInnerTexts(), ['bites', 'man', 'dog']);
   assert.deepEqual((await scores()).sort(), before);
   await page.getByLabel('Give the words their positions').check();
@@ -287,4 +304,11 @@ test('the hero: without position a drag changes no score, with it the same drag 
   await page.waitForFunction(() => /of 9 scores changed/.test(document.querySelector('.hero-said').textContent));
   assert.notDeepEqual((await scores()).sort(), before);
   assert.ok(await page.locator('.board .changed').count() >= 6);
+  // what that asks for comes next; and a press does what a drag does
+  await page.getByRole('button', { name: 'Swap the first and the last word' }).press('Enter');
+  await page.waitForFunction(() => [...document.querySelectorAll('.hero .word span')].map((one) => one.textContent).join(' ') === 'bites dog man');
+  await page.waitForFunction(() => document.querySelector('.hero-said a'));
+  await page.locator('.hero-said a').click();
+  await shownPage(page, 'invent');
+  assert.match(await page.locator('main h2').first().innerText(), /^1\. Count/);
 });

@@ -258,9 +258,9 @@ const interactions = {
   async decay() {
     await press(page.getByLabel('Sinusoidal', { exact: true }), 'Space');
     assert.match((await sameAsTheProgram(figure())).command, /sinusoidal/);
-    await press(page.getByLabel('Upper bound of RoPE', { exact: true }), 'Space');
+    await press(page.getByLabel('Bound of RoPE', { exact: true }), 'Space');
     assert.match((await sameAsTheProgram(figure())).command, /--bound/);
-    await press(page.getByLabel('Upper bound of RoPE', { exact: true }), 'Space');
+    await press(page.getByLabel('Bound of RoPE', { exact: true }), 'Space');
     await page.getByLabel('Bias', { exact: true }).selectOption('t5');
     await settled(page);
     assert.match((await sameAsTheProgram(figure(2))).command, /plot bias t5/);
@@ -442,6 +442,22 @@ const interactions = {
     await go(page, '#v=1&p=order');
     await go(page, '#v=1&p=invent');
     assert.match(await textOf('main h2'), /^8\./);
+    // digits that jump are counted; query and key that move together keep their score
+    await go(page, '#v=1&p=invent&step=3&m=8');
+    assert.match(await figure().locator('.note').innerText(), /^From position 7 to 8, 4 binary digits change\.$/);
+    await go(page, '#v=1&p=invent&step=6&m=5&n=2');
+    const said = () => figure().locator('.note').innerText(), before = await said();
+    await press(field('Move both by'), 'PageUp', 'PageUp', 'PageUp');
+    const { command } = await sameAsTheProgram(figure());
+    assert.match(command, /--at 13 --key 10$/);
+    assert.equal(await said(), before);
+    await press(field('Position m'), 'ArrowUp');
+    assert.notEqual(await said(), before);
+    // a word's features are lost beside the code of a long text
+    await go(page, '#v=1&p=invent&step=1&words=512');
+    await sameAsTheProgram(figure());
+    const lines = await figure().locator('line.rule').evaluateAll((all) => all.map((one) => Number(one.getAttribute('y1'))));
+    assert.ok(lines.length === 2 && Math.abs(lines[0] - lines[1]) < 3, lines.join());
     await go(page, '#v=1&p=invent&step=2&words=256&m=5');
     assert.match(await textOf('main h2'), /^2\./);
     assert.deepEqual(await figure().locator('.chip').allInnerTexts().then((all) => [...new Set(all)]), ['0.01961']);
@@ -600,11 +616,11 @@ test('a teacher locks and hides, on every page', async () => {
   await figure().getByRole('button', { name: /^More/ }).click();
   assert.equal(await page.locator('pe-figure .command').first().isVisible(), false);
   assert.equal(await page.locator('pe-figure .tools').first().isVisible(), true);
-  const keys = 'with,causal,d,base,m,n,s,lay,len,k,dp,pairs,from,count,num,type,text,seats,join,rows,bound,rope,sin,alibi,heads,head,reach,axes,bias,dims,trained,x,i,method,model,far,seed,print,q,g,sort,off,task,rel,size,pos,mine,story,ms,chars,layer,all,txt,tab,words,r,c,f,way,dir,col';
+  const keys = 'with,causal,d,base,m,n,s,lay,len,k,dp,pairs,from,count,num,type,text,seats,join,rows,bound,rope,sin,alibi,heads,head,reach,axes,bias,dims,trained,x,i,method,model,far,seed,print,q,g,sort,off,task,rel,size,pos,mine,story,ms,chars,layer,all,txt,tab,words,r,c,f,way,dir,col,both';
   for (const id of pages) {
     await go(page, `#v=1&p=${id}&lock=${keys}&hide=commands,exports,data`);
     const left = await page.evaluate(() => ({
-      open: [...document.querySelectorAll('main .controls:not(.walkthrough *) input, main .controls select, main .word')].filter((one) => one.checkVisibility() && !one.disabled).map((one) => one.outerHTML.slice(0, 100)),
+      open: [...document.querySelectorAll('main .controls:not(.walkthrough *) input, main .controls select, main .word, main .swap')].filter((one) => one.checkVisibility() && !one.disabled).map((one) => one.outerHTML.slice(0, 100)),
       shown: [...document.querySelectorAll('main .command, main pe-figure .tools, main details.data')].filter((one) => one.checkVisibility()).length,
     }));
     assert.deepEqual(left, { open: [], shown: 0 }, id);

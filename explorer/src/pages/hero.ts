@@ -4,7 +4,7 @@
 import { control } from '../controls';
 import { ask, doubles } from '../core';
 import { h, shown } from '../dom';
-import { type FlagParam, type TextParam, view } from '../state';
+import { type FlagParam, type TextParam, linkTo, view } from '../state';
 import { wordCards } from './word_cards';
 
 /// The same key as on the page about order: a link takes the sentence along.
@@ -63,7 +63,20 @@ function scoreBoard(): { root: HTMLElement; draw(now: Scores, changed: Set<strin
   };
 }
 
-export function hero(): HTMLElement {
+// A drag in one press, for those who do not see that words can be dragged, or cannot.
+function swapButton(): HTMLElement {
+  const button = h('button', { type: 'button', class: 'swap', onclick: () => {
+    const list = view.get(words).trim().split(/\s+/);
+    view.set(words, [list.at(-1), ...list.slice(1, -1), list[0]].join(' '));
+  } }, 'Swap the first and the last word');
+  const refresh = () => { button.disabled = view.locks(words.key) || view.get(words).trim().split(/\s+/).length < 2; };
+  view.onChange(refresh);
+  refresh();
+  return button;
+}
+
+/// `leadsOn`: with a link to what follows from it.
+export function hero(leadsOn = false): HTMLElement {
   const board = scoreBoard();
   board.root.style.setProperty('--count', String(view.get(words).split(/\s+/).length));  // as high as it will be
   const said = h('p', { class: 'hero-said', role: 'status' }, 'Drag a word to another place.');
@@ -88,11 +101,12 @@ export function hero(): HTMLElement {
     if (!before || !isSame) said.textContent = 'Drag a word to another place.';
     else if (had !== view.get(positions)) said.textContent = view.get(positions) ? 'Now every word also carries its position. Drag a word again.' : 'Without position again.';
     else if (before.labels.join() !== now.labels.join()) said.textContent = changed.size ? `${order} is another sentence now: ${shown(changed.size)} of ${all} scores changed.` : `${order}: the scores flew along with their words, and none of the ${all} changed. Attention cannot tell the difference.`;
+    if (leadsOn && changed.size && had && view.get(positions)) said.append(' ', h('a', { href: linkTo('invent') }, 'What should a position look like in numbers?'));
     had = view.get(positions);
     before = now;
   };
   view.onChange(() => { if (board.root.isConnected) refresh(); });
   refresh();
-  return h('section', { class: 'hero', 'aria-label': 'A sentence to rearrange' }, wordCards(words), h('div', { class: 'hero-line' }, control(positions)), board.root, said,
-    h('p', { class: 'note' }, 'Scores of every word with every word: products of their vectors of eight numbers, which are query and key at once.'));
+  return h('section', { class: 'hero', 'aria-label': 'A sentence to rearrange' }, wordCards(words), h('div', { class: 'hero-line' }, swapButton(), control(positions)), board.root, said,
+    h('p', { class: 'note' }, 'A word is a vector, here a list of eight numbers. A score is the dot product of two of them: multiply them number by number, and add up. A Transformer mixes words by these scores alone.'));
 }

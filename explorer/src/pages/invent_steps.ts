@@ -7,8 +7,8 @@ export type Step = { short: string; title: string; idea: string; failure: string
 export const steps: Step[] = [
   {
     short: 'Count', title: 'Count the words: 0, 1, 2, 3 …',
-    idea: 'Attention cannot tell where a word is, so give it the position as a number: add p to the features of the word at position p. Every word now has a code of its own.',
-    failure: 'Features of a word are numbers of about 1. At position 100 the code is a hundred times as large as the word, and it grows without end: make the text longer and look at the scale. A model that was trained on 100 words has never seen a number like 500.',
+    idea: 'Attention cannot tell where a word is, so give it the position as a number: a word is a list of numbers, its features; add p to those of the word at position p. Every position now has a code of its own.',
+    failure: 'Features of a word are numbers of about 1. At position 100 the code is a hundred times as large as the word, and it grows without end: make the text longer and watch how little is left of the words. A model that was trained on 100 words has never seen a number like 500.',
     wanted: 'a code that stays small.',
     questions: ['order-equivariant', 'bad-steps', 'bad-dot-product'], more: [['order', 'attention without position']],
   },
@@ -28,7 +28,7 @@ export const steps: Step[] = [
   {
     short: 'Binary', title: 'Write it in binary',
     idea: 'Use several features, each of them 0 or 1: the binary digits of the position. They are small and the same in every text, and 16 of them are enough for 65,536 positions.',
-    failure: 'Digits jump. From 7 to 8 four of them change at once, from 8 to 9 only one: drag across the figure. Some neighbours are far apart and others close, and between 0 and 1 there is nothing from which a network could learn a slope.',
+    failure: 'Digits jump. From 7 to 8 four of them change at once, from 8 to 9 only one: drag across the figure and read the line below it. Some neighbours are far apart and others close, and between 0 and 1 there is nothing from which a network could learn a slope.',
     wanted: 'digits that change smoothly: the last one fast, the first one slowly.',
     questions: [
       { prompt: 'How many binary digits change from position 15 to position 16?', answer: '15 is 01111 and 16 is 10000: all five.', choices: [
@@ -50,11 +50,11 @@ export const steps: Step[] = [
     idea: 'Give every sine its cosine. Together they are the hand of a clock, and k positions later it has rotated by k times its frequency, wherever it was. Change m: all hands move, the angles between the two hands of a pair stay. One matrix moves every position by k, and the dot product of two codes depends only on their distance.',
     failure: 'These codes are added to words. A score is then (word + code) · (word + code): four products, and only one of them is about distance. The other three mix where a word is with what it means.',
     wanted: 'position in the score, and nowhere else.',
-    questions: ['sin-shift-map', 'sin-identity', 'sin-monotone'], more: [['phasors', 'the matrix R(k)'], ['distance', 'dot products and distance'], ['practice', 'exercises on all of this']],
+    questions: ['sin-shift-map', 'sin-identity', 'sin-monotone'], more: [['phasors', 'the matrix R(k)'], ['distance', 'dot products and distance']],
   },
   {
     short: 'RoPE', title: 'Rotate the query and the key: RoPE',
-    idea: 'Add nothing. Rotate each pair of the query by its position m, and each pair of the key by its position n. The angle between them, and with it the score, depends on m − n. Move m and n by the same amount: the score stays.',
+    idea: 'In attention each word has a query, what it looks for, and a key, what it offers; the product of a query and a key is their score. Add nothing: rotate each pair of the query by its position m, and each pair of the key by its position n. The angle between them, and with it the score, depends on m − n. Move both by the same amount: every hand rotates, and the score stays.',
     failure: 'The score is a sum of cosines, so it oscillates: a key far away can score higher than one nearby, although on average scores fall. If near is to count more than far, RoPE says it only roughly.',
     wanted: 'distance, said directly.',
     questions: ['rope-what', 'rope-turn-by-hand', 'rope-relative'], more: [['rope', 'RoPE, hand by hand']],

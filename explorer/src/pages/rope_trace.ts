@@ -3,7 +3,7 @@
 import { h, shown, svg } from '../dom';
 import { type RopeTable, positions } from './rope_table';
 
-const wide = 460, high = 190, left = 40, top = 12, low = 28, longest = 160;
+const wide = 460, high = 200, left = 40, top = 12, low = 38, longest = 160;
 
 const frame = (label: string, across: string): SVGElement => {
   const plot = { x: left, y: top, width: wide - left - 8, height: high - top - low };

@@ -26,22 +26,22 @@ export const page: Page = {
     model.append(closed);
     root.append(
       h('p', { class: 'lead' }, 'A Transformer compares every word with every word, and forgets where they are. Try it:'),
-      hero(),
-      h('p', { class: 'lead' }, 'How a Transformer knows word order: see it, drag it, check it. Each number on these pages is computed now, in your browser, by the same C++ library that the ', h('code', {}, 'posenc'), ' program uses. Nothing is sent anywhere.'),
-      h('p', { class: 'presets' }, h('a', { class: 'button primary', href: linkTo('order') }, 'Start the path'), h('a', { class: 'button', href: linkTo('invent') }, 'Invent it yourself'), h('a', { class: 'button', href: `${linkTo('order')}&text=dog+bites+man&tour=1` }, 'Take the tour (3 minutes)'), h('a', { class: 'button', href: '#my-model', onclick: (event: Event) => {
+      hero(true),
+      h('p', { class: 'presets' }, h('a', { class: 'button primary', href: linkTo('invent') }, 'Invent the answer yourself, in eight steps'), h('a', { class: 'button', href: `${linkTo('order')}&text=dog+bites+man&tour=1` }, 'Take the tour (3 minutes)'), h('a', { class: 'button', href: '#my-model', onclick: (event: Event) => {
         event.preventDefault();
         model.scrollIntoView();
         openAndGo();
       } }, 'What is in my model?')),
-      section('A code for every position', text('So each position is given a code of its own. In the oldest one every column is a wave, from fast to slow; a row is the code of one position.'),
+      h('p', { class: 'hint' }, 'Each number on these pages is computed now, in your browser, by the same C++ library that the ', h('code', {}, 'posenc'), ' program uses. Nothing is sent anywhere.'),
+      section('A code for every position', text('So each position is given a code of its own, a list of numbers that is added to the word. In the oldest scheme every column is a wave of the position, from fast to slow; a row is the code of one position. Drag across it to read the values.'),
         figureOf({
         label: 'A sinusoidal table: positions down, features across',
         cursor: { param: shared.m, axis: 'y', range: () => [0, 95] },
         request: () => ({ kind: 'heatmap', schemes: [{ scheme: 'sinusoidal', width: 128 }], zoom: { from: 0, to: 96 } }),
         command: () => 'posenc plot heatmap sinusoidal --width 128 --zoom 0:96',
       })),
-      section('The path',
-        text('Go through the pages in order, or jump anywhere. Each has a goal, a guess, figures to change, and the command that prints the same numbers.'),
+      section('All pages',
+        text('The first page is the short way; the others go through it slowly and then beyond it. Each has a goal, a figure to change, a guess, and the command that prints the same numbers.'),
         h('ol', { class: 'map' }, ...titles.filter((one) => one.id !== 'start' && !one.isHidden).map((one) =>
           h('li', {}, h('a', { href: linkTo(one.id) }, h('strong', {}, one.title), h('span', {}, one.goal)))))));
     root.append(model);
