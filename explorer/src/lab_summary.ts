@@ -12,7 +12,8 @@ export type Result = {
 };
 export type Summary = { preset: string; text: string; models: number; models_planned: number; verdicts: Verdict[]; results: Result[] };
 
-const longestFile = 4_000_000;
+/// In bytes. A file of more is refused unread.
+export const longestSummary = 4_000_000;
 export const answers = ['reproduced', 'refuted', 'undecided', 'not testable here'];
 
 // Fewer have no interval, but a range.
@@ -20,9 +21,14 @@ const fewestSeeds = 5;
 /// What the two numbers behind an estimate are: the range of two draws holds the median with a chance of one half only.
 export const intervalName = (seeds: number): string => (seeds < fewestSeeds ? `range of ${seeds} seeds` : '95% interval');
 
-/// Reads a file that somebody dropped. Throws: Error that says what is wrong.
+/// Reads a file that somebody dropped. Throws: Error that says what is wrong, without the name of the file.
+export async function openSummary(file: Blob): Promise<Summary> {
+  if (file.size > longestSummary) throw new Error('is larger than 4 MB, so that it is no summary.json of the lab');
+  return readSummary(await file.text());
+}
+/// The same of a text.
 export function readSummary(text: string): Summary {
-  if (text.length > longestFile) throw new Error('is larger than 4 MB, so that it is no summary.json of the lab');
+  if (!text.trim()) throw new Error('is empty');
   let json: any;
   try {
     json = JSON.parse(text);

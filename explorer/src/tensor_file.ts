@@ -26,7 +26,9 @@ async function openSafetensors(file: File, header: number): Promise<Tensors> {
   } catch {
     throw new Error('is no .safetensors file: its header is not JSON');
   }
-  const known = new Map(entries.filter(([name, one]) => name !== '__metadata__' && one?.dtype in types));
+  const isNumbers = (list: unknown): boolean => Array.isArray(list) && list.every((one) => Number.isSafeInteger(one) && one >= 0);
+  const isWhole = (one: any): boolean => isNumbers(one?.shape) && isNumbers(one.data_offsets) && one.data_offsets.length === 2;
+  const known = new Map(entries.filter(([name, one]) => name !== '__metadata__' && one?.dtype in types && isWhole(one)));
   if (!known.size) throw new Error('has no tensor of type F64, F32, F16 or BF16');
   return {
     file, names: [...known.keys()],

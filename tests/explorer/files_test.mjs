@@ -17,7 +17,7 @@ function sparse(name, size) {
 }
 before(async () => {
   await setUp();
-  page = await open(await contextOf(), places.program);
+  page = await open(await contextOf({ acceptDownloads: true }), places.program);
   good = ['q.npy', 'q_rotated.npy'].map(scratch);
   posenc(`posenc table sinusoidal --width 32 --positions 7:39 --dtype f32 -o ${good[0]} --quiet`);
   posenc(`posenc apply rope ${good[0]} -o ${good[1]} --base 777 --quiet`);
@@ -61,6 +61,18 @@ test('a file that is wrong is named, in either place', async () => {
     await give(1, good[1]);
     await until(/base 777/, '.result');
     assert.equal(await refused(), '', name);
+  }
+  assert.deepEqual(complaints.splice(0), []);
+});
+
+test('a .safetensors whose header is JSON but no header says so', async () => {
+  await go(page, '#v=1&p=check');
+  for (const head of ['{"q":{"dtype":"F32"}}', '{"q":{"dtype":"F32","shape":[4],"data_offsets":[0]}}', '{"q":{"dtype":"F32","shape":[-4],"data_offsets":[0,16]}}', '{"q":null}', '[]', '7']) {
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(head.length));
+    await give(0, good[0]);
+    await give(0, file('odd.safetensors', Buffer.concat([length, Buffer.from(head), Buffer.alloc(16)])));
+    await until(/^odd\.safetensors: (has no tensor|is no \.safetensors)/, '#page-check .refused');
   }
   assert.deepEqual(complaints.splice(0), []);
 });
@@ -109,6 +121,46 @@ test('a config with a byte order mark is read; a large file that is none is refu
   await page.locator('#config-file').setInputFiles(sparse('large.json', 5e8));
   await until(/large\.json is too large for a config\.json/, '.result .refused');
 });
+
+// Every other place that takes a file: what a good one is, what shows it, and where a refusal stands.
+const config = '{"model_type":"llama","hidden_size":64,"num_attention_heads":2,"num_hidden_layers":3,"rope_theta":1234.5,"max_position_embeddings":77}';
+const desk = readFileSync(new URL('../../explorer/src/data/desk.json', import.meta.url));
+const boxes = [
+  { id: 'context', input: '#config-file', refused: '.result .refused', name: 'good.json', bytes: () => Buffer.from(config), shown: [/base 1,234\.5/, '.result'] },
+  { id: 'start', input: '#config-file', refused: '.result .refused', name: 'good.json', bytes: () => Buffer.from(config), shown: [/base 1,234\.5/, '.result'] },
+  { id: 'tables', input: '#table-file', refused: '.drop .refused', name: 'good.npy', bytes: () => readFileSync(good[0]), shown: [/Trained: good\.npy/, '#page-tables h2'] },
+  { id: 'lab', input: '#lab-file', refused: '.drop .refused', name: 'good.json', bytes: () => desk, shown: [/Shown: good\.json/, '#page-lab .note'] },
+  { id: 'practice', input: '#progress-file', refused: '#page-practice .note.refused', name: 'good.json', bytes: () => progress, shown: undefined },
+];
+let progress;
+for (const { id, input, refused: at, name, bytes, shown } of boxes) {
+  test(`${id}: a file that is empty, cut, of another kind or of 500 MB is named, and a good one is taken afterwards`, async () => {
+    await go(page, `#v=1&p=${id}`);
+    if (id === 'start') await page.locator('#my-model button').first().click();
+    await page.waitForSelector(input, { state: 'attached' });
+    if (id === 'practice') {
+      await page.locator('.flash-card').press(' ');
+      await page.locator('.flash-card').press('3');
+      const [saved] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save progress' }).click()]);
+      progress = readFileSync(await saved.path());
+    }
+    const whole = bytes(), kind = name.split('.')[1];
+    assert.ok(whole.length > 40, id);
+    const wrong = [['empty', Buffer.alloc(0)], ['cut', whole.subarray(0, Math.ceil(whole.length / 2))], ['picture', Buffer.from('\x89PNG\r\n\x1a\n' + '\0'.repeat(90), 'latin1')], ['words', Buffer.from('hello, this is none of that')]];
+    const paths = [...wrong.map(([what, content]) => file(`${what}-${id}.${kind}`, content)), sparse(`huge-${id}.${kind}`, 5e8)];
+    for (const path of paths) {
+      const called = path.split('/').pop();
+      await page.locator(input).setInputFiles(path);
+      await page.waitForFunction(([where, start]) => document.querySelector(where)?.textContent.startsWith(`${start}: `), [at, called], { timeout: 10_000 }).catch(() => assert.fail(`${called} is not named`));
+      const said = await page.locator(at).first().innerText();
+      assert.ok(said.length < 260 && !said.includes('\n') && !/undefined|TypeError|RangeError|NaN/.test(said), said);
+    }
+    await page.locator(input).setInputFiles(file(name, whole));
+    await page.waitForFunction((where) => document.querySelector(where) === null, at);
+    if (shown) await until(...shown);
+    assert.deepEqual(complaints.splice(0), []);
+  });
+}
 
 test('a download that failed is tried again', async () => {
   const other = await (await contextOf()).newPage();

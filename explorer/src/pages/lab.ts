@@ -1,7 +1,7 @@
 import desk from '../data/desk.json';
 import { announce, h, shown, takesDrops } from '../dom';
 import { figureOf } from '../figure';
-import { type Group, type Summary, type Verdict, answers, groupsOf, intervalName, lengthFigure, readSummary } from '../lab_summary';
+import { type Group, type Summary, type Verdict, answers, groupsOf, intervalName, lengthFigure, openSummary, readSummary } from '../lab_summary';
 import { type Page, section, text } from '../lesson';
 import { type FlagParam, type NumberParam, type TextParam, view } from '../state';
 import { storyOf } from '../story';
@@ -114,7 +114,7 @@ export const page: Page = {
     const take = async (file?: File) => {
       if (!file) return;
       try {
-        summary = readSummary(await file.text());
+        summary = await openSummary(file);
         source = file.name;
         refused.className = 'note';
         refused.textContent = '';

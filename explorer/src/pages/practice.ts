@@ -8,6 +8,8 @@ import { type ChoiceParam, type NumberParam, view } from '../state';
 
 const seed: NumberParam = { key: 'seed', label: 'Exercise', kind: 'whole', start: 1, least: 1, most: 1_000_000_000 };
 const sheet: ChoiceParam = { key: 'print', label: 'On paper', kind: 'choice', start: '1', options: [['1', 'one card a page'], ['8', 'eight cards a page'], ['2', 'eight a sheet, double-sided']] };
+// In bytes: years of cards.
+const longestProgress = 4_000_000;
 const stored = 'posenc-practice';
 const today = () => Math.floor((Date.now() - new Date().getTimezoneOffset() * 60_000) / 86_400_000);
 
@@ -88,17 +90,22 @@ async function cardsAndQuestions(): Promise<HTMLElement> {
   const loaded = h('p', { class: 'note', role: 'status' });
   const file = h('input', { type: 'file', accept: '.json', id: 'progress-file', class: 'visually-hidden' });
   file.addEventListener('change', async () => {
-    const text = await file.files?.[0]?.text();
-    if (!text) return;
+    const given = file.files?.[0];
+    if (!given) return;
     try {
+      if (given.size > longestProgress) throw new Error('is larger than 4 MB, so that it is no progress of this page');
+      const text = await given.text();
+      if (!text.trim()) throw new Error('is empty');
       order = (await ask({ call: 'review', progress: text, day: today() })).json.order;
       localStorageSet(stored, text);
       show();
+      loaded.className = 'note';
       loaded.textContent = '';
     } catch (error) {
       loaded.className = 'note refused';
-      loaded.textContent = `${file.files?.[0]?.name}: ${(error as Error).message}`;
+      loaded.textContent = `${given.name}: ${(error as Error).message}`;
     }
+    file.value = '';  // so that the same file can be chosen again
   });
   box.append(place, h('div', { class: 'tools' },
     h('button', { type: 'button', onclick: () => download('posenc-practice.json', new Blob([localStorageGet(stored) ?? ''], { type: 'application/json' })) }, 'Save progress'),

@@ -26,12 +26,14 @@ const dtypes: { [descr: string]: string } = { '<f4': 'f32', '<f8': 'f64', '<f2':
 // The numbers behind the head of a .npy file, as read() gives them.
 function fromNpy(name: string, npy: Uint8Array, words: string): Table {
   if (npy.length < 10 || npy[0] !== 0x93) throw new Error('is neither .safetensors nor .npy');
-  const size = npy[6] === 1 ? npy[8] + 256 * npy[9] : new DataView(npy.buffer, npy.byteOffset).getUint32(8, true), from = (npy[6] === 1 ? 10 : 12) + size;
+  const headSize = npy[6] === 1 ? npy[8] + 256 * npy[9] : new DataView(npy.buffer, npy.byteOffset).getUint32(8, true), from = (npy[6] === 1 ? 10 : 12) + headSize;
   const head = new TextDecoder().decode(npy.subarray(10, from)), descr = /'descr': '([^']*)'/.exec(head)?.[1] ?? '', shape = [...(/'shape': \(([^)]*)\)/.exec(head)?.[1] ?? '').matchAll(/\d+/g)].map(Number);
   const used = shape.filter((one) => one !== 1);
   if (!(descr in dtypes)) throw new Error(`has numbers of type ${descr || 'unknown'}; a table is f64, f32, f16 or bf16`);
   if (/'fortran_order': True/.test(head)) throw new Error('is written column by column; save it with numpy.ascontiguousarray');
   if (used.length !== 2) throw new Error(`has the shape [${shape.join(', ')}]; a table is [positions, features]`);
+  const size = used[0] * used[1] * { f64: 8, f32: 4, f16: 2, bf16: 2 }[dtypes[descr]]!;
+  if (npy.length - from !== size) throw new Error(`has ${shown(npy.length - from)} bytes of numbers, and its shape needs ${shown(size)}`);
   return { name, rows: used[0], columns: used[1], dtype: dtypes[descr], bytes: npy.slice(from), trained: used[0], words };
 }
 
