@@ -198,6 +198,48 @@ test('a guess is asked once, is remembered, and hides no figure', async () => {
   await context.close();
 });
 
+test('a line is drawn before it is shown: once, by hand or by a key, never on paper or in a link', async () => {
+  const context = await contextOf({}, 'on');
+  const page = await open(context, `${address}#v=1&p=rope`);
+  await shownPage(page, 'rope');
+  const line = page.locator('.right-one'), words = page.locator('.sketch-words'), curve = page.locator('.trace-holder').first();
+  const isSeen = () => line.evaluate((one) => getComputedStyle(one).visibility === 'visible');
+  assert.equal(await isSeen(), false);
+  await page.emulateMedia({ media: 'print' });
+  assert.deepEqual([await isSeen(), await words.isVisible()], [true, false]);
+  await page.emulateMedia({ media: 'screen' });
+  // a touch is no line; a level one at 1 is as far from the score as its mean is below 1
+  await curve.evaluate((one) => one.scrollIntoView({ block: 'center' }));
+  const box = await curve.locator('rect.plot').boundingBox(), middle = box.x + box.width / 2;
+  await page.mouse.click(middle + 40, box.y + 30);
+  assert.equal(await isSeen(), false);
+  await page.mouse.move(middle, box.y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width, box.y, { steps: 12 });
+  await page.mouse.up();
+  assert.equal(await isSeen(), true);
+  const score = (distance) => Array.from({ length: 8 }, (_, i) => Math.cos(distance * 10000 ** (-i / 8)) / 8).reduce((sum, one) => sum + one);
+  const mean = Array.from({ length: 256 }, (_, distance) => 1 - score(distance)).reduce((sum, one) => sum + one) / 256;
+  const away = Number(/your line, ([\d.]+) from the score/.exec(await words.innerText())[1]);
+  assert.ok(Math.abs(away - mean) < 0.02, `${away} is ${mean}`);
+  // remembered
+  await page.reload();
+  await shownPage(page, 'rope');
+  assert.equal(await isSeen(), true);
+  assert.match(await words.innerText(), new RegExp(`your line, ${away} from`));
+  // again, and shown without drawing
+  await words.getByRole('button', { name: 'Draw again' }).press('Enter');
+  assert.equal(await isSeen(), false);
+  await words.getByRole('button', { name: 'Show the line' }).press('Enter');
+  assert.deepEqual([await isSeen(), await page.locator('.own').getAttribute('d')], [true, '']);
+  await context.close();
+  const linked = await contextOf({}, 'on'), other = await open(linked, `${address}#v=1&p=rope&m=40`);
+  await shownPage(other, 'rope');
+  assert.equal(await other.locator('.right-one').evaluate((one) => getComputedStyle(one).visibility), 'visible');
+  await linked.close();
+  assert.deepEqual(complaints.splice(0), []);
+});
+
 test('the tour and a link to a view show their figures to somebody who has answered no guess', async () => {
   const context = await contextOf({}, 'on');
   const page = await open(context, address);

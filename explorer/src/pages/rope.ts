@@ -6,6 +6,7 @@ import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type NumberParam, shared, view } from '../state';
 import { storyOf } from '../story';
 import { arcPath, ropeClock } from './rope_clock';
+import { ropeSketch } from './rope_sketch';
 import { RopeTable, positions } from './rope_table';
 import { scoreCurve, scoreTrace } from './rope_trace';
 import { linkToStory } from './stories';
@@ -76,7 +77,7 @@ function moveButtons(clear: () => void): HTMLElement {
 
 export const page: Page = {
   id: 'rope', title: 'RoPE: rotate the query and the key',
-  goal: 'Drag the two hands. The score follows the angle between them, and so only the distance m − n.',
+  goal: 'Drag the two hands. The score follows the angle between them, and so only the distance m\u00a0−\u00a0n.',
   async render(root) {
     const clock = ropeClock(query, key), clocks = smallClocks(), curve = scoreCurve(), trace = scoreTrace(), words = h('p', { class: 'reading', role: 'status' });
     let table = await RopeTable.load(view.get(dims), view.get(shared.base)), loaded = `${view.get(dims)} ${view.get(shared.base)}`, frame = 0;
@@ -106,7 +107,7 @@ export const page: Page = {
     root.append(
       text('Every pair of features is a clock hand. RoPE rotates the query\'s hand by its position m and the key\'s by its position n; each pair has a pace of its own. The score of a pair is the cosine of the angle between its hands.'),
       explore([query, key, pair, dims, shared.base],
-        h('div', { class: 'rope-view' }, h('div', {}, clock.root, h('p', { class: 'hint' }, 'Drag the tips, or focus one and use the arrow keys.')), h('div', { class: 'rope-traces' }, curve.root, trace.root)),
+        h('div', { class: 'rope-view' }, h('div', {}, clock.root, h('p', { class: 'hint' }, 'Drag the tips, or focus one and use the arrow keys.')), h('div', { class: 'rope-traces' }, curve.root, ropeSketch(curve.root, curve.point, curve.drawOwn, () => table), trace.root)),
         words, moveButtons(() => { trace.clear(); draw(); }),
         section('Every pair at once', text('Fast pairs tell neighbours apart, slow ones tell near from far. Press a clock to make it the large one.'), clocks.root),
         guess(question),

@@ -17,15 +17,36 @@ const frame = (label: string, across: string): SVGElement => {
 };
 const yOf = (score: number): number => top + ((1 - score) / 2) * (high - top - low);
 
+export type ScoreCurve = {
+  root: HTMLElement;
+  draw(table: RopeTable, m: number, n: number): void;
+  /// Which distance and score a place of the screen is.
+  point(event: PointerEvent): { distance: number; score: number };
+  /// A line of the reader's beside the right one.
+  drawOwn(value: (distance: number) => number | undefined): void;
+};
 /// A curve of the score against m − n, with a dot at the distance of now.
-export function scoreCurve(): { root: HTMLElement; draw(table: RopeTable, m: number, n: number): void } {
-  const root = frame('Score against the distance m − n', 'distance m − n'), line = svg('path', { class: 'line-2 stroke' }), dot = svg('circle', { class: 'line-2 dots', r: 6 });
+export function scoreCurve(): ScoreCurve {
+  const root = frame('Score against the distance m − n', 'distance m − n'), line = svg('path', { class: 'line-2 stroke right-one' }), own = svg('path', { class: 'line-1 stroke own', 'stroke-dasharray': '6 4' }), dot = svg('circle', { class: 'line-2 dots', r: 6 });
   const last = positions - 1, xOf = (distance: number) => left + ((distance + last) / (2 * last)) * (wide - left - 8);
   for (const at of [-200, -100, 0, 100, 200]) root.append(svg('text', { class: 'tick', x: xOf(at), y: high - low + 14, 'text-anchor': 'middle' }, shown(at)));
-  root.append(line, dot);
+  root.append(line, own, dot);
   let drawn: RopeTable | undefined;
   return {
     root: h('div', { class: 'trace-holder' }, root as unknown as HTMLElement),
+    point(event) {
+      const box = root.getBoundingClientRect(), x = ((event.clientX - box.x) / box.width) * wide, y = ((event.clientY - box.y) / box.height) * high;
+      return { distance: Math.max(-last, Math.min(last, ((x - left) / (wide - left - 8)) * 2 * last - last)), score: 1 - (2 * (y - top)) / (high - top - low) };
+    },
+    drawOwn(value) {
+      let path = '', pen = false;
+      for (let distance = -last; distance <= last; distance += 3) {
+        const y = value(distance);
+        if (y !== undefined) path += `${pen ? 'L' : 'M'}${xOf(distance).toFixed(1)} ${yOf(y).toFixed(1)}`;
+        pen = y !== undefined;
+      }
+      own.setAttribute('d', path);
+    },
     draw(table, m, n) {
       if (table !== drawn) {
         drawn = table;
