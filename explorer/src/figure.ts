@@ -57,6 +57,7 @@ export class PeFigure extends HTMLElement {
   private marks = h('div');
   private overlay = h('div', { class: 'overlay', 'aria-hidden': 'true' }, this.marks);
   private tableHolder = h('div', { class: 'table-holder', tabindex: 0, role: 'region' });
+  private behind!: HTMLElement;
   private details!: HTMLDetailsElement;
   private inCode!: HTMLDetailsElement;
   private codes = h('div');
@@ -90,7 +91,7 @@ export class PeFigure extends HTMLElement {
     this.details = h('details', { class: 'data', ontoggle: () => this.fillTable() }, h('summary', {}, 'Data table'), this.tableHolder);
     this.inCode = h('details', { class: 'in-code', ontoggle: () => this.showCode() }, h('summary', {}, 'The same in code'), this.codes);
     const button = (text: string, act: () => void) => h('button', { type: 'button', onclick: act }, text);
-    const behind = h('div', { class: 'behind' },
+    const behind = this.behind = h('div', { class: 'behind' },
       h('div', { class: 'tools' },
         ...Object.entries(savers).map(([kind, save]) => button(kind, () => { if (this.made && this.drawn) save(this.made, this.drawn); })),
         button('Copy link', () => copyText(view.link()))),
@@ -101,6 +102,7 @@ export class PeFigure extends HTMLElement {
     const more = h('button', { type: 'button', class: 'more', 'aria-expanded': 'false', 'aria-label': 'More: files, link, command, data', title: 'Files, link, command, data', onclick: () => {
       behind.hidden = !behind.hidden;
       more.setAttribute('aria-expanded', String(!behind.hidden));
+      this.showCommand();
     } }, '⋯');
     // until it is computed: the same figure, drawn when the site was built
     if (this.config.command() === `posenc plot ${covers[view.page]}` && !document.getElementById('core.wasm')) this.surface.append(h('img', { class: 'cover', src: `${view.page}.svg`, alt: '' }));
@@ -156,7 +158,7 @@ export class PeFigure extends HTMLElement {
     try {
       await this.compute(mine);
       this.note.classList.remove('refused');
-      this.note.textContent = this.made?.note ?? '';
+      if (this.note.textContent !== (this.made?.note ?? '')) this.note.textContent = this.made?.note ?? '';
       this.dispatchEvent(new Event('drawn'));
     } catch (error) {
       if (error instanceof Superseded) this.cost = Math.max(this.cost, restTime);  // it took too long: the next is coarse
@@ -169,7 +171,11 @@ export class PeFigure extends HTMLElement {
 
   private showCommand(): void {
     const command = this.config.command();
-    if (this.code.textContent === command) return;
+    // behind its button it is a text that changes with every step of a slider; words are elements once somebody looks
+    if (this.behind.hidden && !this.isOnPaper) {
+      if (this.code.textContent !== command) this.code.textContent = command;
+      return;
+    }
     this.code.replaceChildren(...words(command));
     // a long one scrolls, and keys must reach what scrolls
     const isLong = command.length > 400;
@@ -397,6 +403,7 @@ export class PeFigure extends HTMLElement {
   // Paper is light, and on it the sign must not depend on colour alone.
   private toPaper = (): void => {
     this.isOnPaper = true;
+    this.showCommand();
     this.draw(paperWidth);
     this.paint(false);
     for (const [canvas, place] of this.maps()) canvas.after(hatchNegative(canvas, place));
