@@ -9,7 +9,9 @@ import { join } from 'node:path';
 export function readFormulas(source, temml) {
   const pages = JSON.parse(readFileSync(join(source, 'formulas.json'), 'utf8'));
   const made = (tex) => temml.renderToString(tex, { displayMode: true, throwOnError: true })
-    .replace(/ (?:style|class)="[^"]*"/g, '').replace(/<mrow><\/mrow>/g, '');
+    .replace(/ (?:style|class)="[^"]*"/g, '').replace(/<mrow><\/mrow>/g, '')
+    // a bar above: <menclose> is not in MathML Core, and a browser without it draws no bar
+    .replace(/<menclose notation="top">(.*?)<\/menclose>/g, '<mover accent="true"><mrow>$1<mspace width="0" height="1.02em"></mspace></mrow><mo stretchy="true">‾</mo></mover>');
   return Object.fromEntries(Object.entries(pages).map(([page, formulas]) =>
     [page, Object.fromEntries(Object.entries(formulas).map(([name, tex]) => [name, made(tex)]))]));
 }

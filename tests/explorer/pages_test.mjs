@@ -857,6 +857,14 @@ test('formulas are MathML in the font of the site', async () => {
   assert.ok(await page.locator('.maths math').count() >= 2);
   assert.equal(await page.evaluate(async () => (await document.fonts.load('16px "posenc math"', '∑')).length), 1);
   assert.equal(await page.locator('math[style], math [style]').count(), 0);
+  // the conjugate key of RoPE has its bar, drawn by any browser
+  await go(page, '#v=1&p=rope');
+  assert.deepEqual(await page.locator('math mover > mo').allTextContents(), ['‾', '‾']);
+  for (const id of ['order', 'waves', 'phasors', 'distance', 'frank', 'rope', 'decay', 'context', 'reference']) {
+    await go(page, `#v=1&p=${id}`);
+    const all = await page.locator('math *').evaluateAll((list) => [...new Set(list.map((one) => one.localName))]);
+    assert.deepEqual(all.filter((name) => !/^(mrow|mi|mn|mo|mtext|mspace|msup|msub|msubsup|mfrac|msqrt|mroot|munder|mover|munderover|mtable|mtr|mtd|mpadded|mphantom|mstyle|semantics|mmultiscripts)$/.test(name)), [], `${id}: not in MathML Core`);
+  }
 });
 
 // --- paper ------------------------------------------------------------------------------------------------------
