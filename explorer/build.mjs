@@ -95,6 +95,15 @@ const attribute = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot
 // --- what stands for a page where its scripts do not run: a figure as SVG, and as the picture of a preview ---------------------
 const { cardOf, svgOf } = await bundled(join(source, 'cover.ts'));
 const { requestOf } = await bundled(join(source, 'src/plot_words.ts'));
+// Every worked example has the figure of its command: an error here is one that the page would show.
+for (const { name, figure } of stories) {
+  if (!figure) continue;
+  try {
+    askModule('figures.wasm', { call: 'figure', ...requestOf(figure) });
+  } catch (error) {
+    throw new Error(`the page cannot draw the figure of the worked example ${name}, ${figure}: ${error.message}`);
+  }
+}
 const css = readFileSync(join(source, 'src/style.css'), 'utf8');
 const colours = Object.fromEntries([...css.slice(0, css.indexOf('@media')).matchAll(/--([a-z0-9-]+): (#[0-9a-f]{3,6})/g)].map(([, name, value]) => [name, value]));
 const ruleOf = (pattern) => [...css.matchAll(pattern)].map(([rule]) => rule).join('');

@@ -8,8 +8,11 @@ const flags: { [flag: string]: (value: string) => object } = {
   zoom: (value) => ({ zoom: { from: numbers(value)[0], to: numbers(value)[1] } }),
   features: (value) => ({ features: value.split(',').map(Number) }),
   at: (value) => ({ at: Number(value) }), key: (value) => ({ key: Number(value) }), shift: (value) => ({ shift: Number(value) }),
-  lines: () => ({ lines: true }), compare: () => ({ compare: true }), trained: (value) => ({ trained: Number(value) }), factor: (value) => ({ factor: Number(value) }),
+  lines: () => ({ lines: true }), bound: () => ({ bound: true }), compare: () => ({ compare: true }), trained: (value) => ({ trained: Number(value) }), factor: (value) => ({ factor: Number(value) }),
+  spec: (value) => ({ spec: value }),
 };
+// Fields of schemes that are lists.
+const lists = ['directions'];
 const scalingOf = (text: string): object => {
   const [type, ...fields] = text.split(/[:,]/);
   return { type, ...Object.fromEntries(fields.map((one) => one.split('=')).map(([name, value]) => [name, Number(value)])) };
@@ -26,7 +29,7 @@ export function requestOf(command: string): object {
     }
     const name = words[i].slice(2), isSwitch = words[i + 1] === undefined || words[i + 1].startsWith('--'), value = isSwitch ? '' : words[++i];
     if (flags[name]) request = { ...request, ...flags[name](value) };
-    else schemes.at(-1)![name] = name === 'scaling' ? scalingOf(value) : Number(value);
+    else schemes.at(-1)![name] = name === 'scaling' ? scalingOf(value) : lists.includes(name) ? value.split(',').map(Number) : Number(value);
   }
   return { ...request, schemes };
 }

@@ -507,7 +507,10 @@ const interactions = {
       await page.waitForFunction((story) => [...document.querySelectorAll('pe-story')].some((one) => one.story?.story === story || one.querySelector('.refused')), name);
       assert.equal(await page.locator('pe-story .refused').allInnerTexts().then(String), '', name);
       const want = JSON.parse(posenc(`posenc explain ${name} --json`)).steps.flatMap((step) => step.blocks).filter((block) => block.kind === 'matrix');
-      assert.deepEqual((await matrices(name)).map((one) => one.values), want.map((one) => one.values), name);
+      // to the last bit but where a story asks the C library for a sine of a large angle
+      const have = (await matrices(name)).map((one) => one.values.flat()), all = want.map((block) => block.values.flat());
+      assert.deepEqual(have.map((one) => one.length), all.map((one) => one.length), name);
+      have.flat().forEach((value, i) => assert.ok(value === all.flat()[i] || Math.abs(value - all.flat()[i]) <= 1e-15 * Math.max(0.5, Math.abs(value)), `${name}: ${value} is ${all.flat()[i]} there`));
       // behind its line: the same in numpy, and the figure of its command
       const { python, figure: words } = JSON.parse(readFileSync(new URL(`../../content/stories/${name}.json`, import.meta.url), 'utf8'));
       assert.equal(await page.locator('.story-code pre').isVisible(), false);
@@ -709,7 +712,7 @@ test('PNG, SVG, CSV and NPY hold the figure; the table shows its numbers', async
   assert.equal((await saved(map, 'PNG')).subarray(1, 4).toString(), 'PNG');
   const svg = (await saved(map, 'SVG')).toString();
   assert.match(svg, /^<svg .*<image .*<\/svg>$/s);
-  await map.locator('summary').click();
+  await map.locator('details.data > summary').click();
   await map.locator('tbody tr').nth(100).waitFor({ state: 'attached' });
   const lines = (await saved(figure(0), 'SVG')).toString();
   assert.match(lines, /<path [^>]*stroke="rgb/);
@@ -802,7 +805,7 @@ test('every figure follows a finger', async () => {
 });
 
 // Bytes as a host sends them, and not time: every other module is held back, so that what appears needs no more than was sent.
-const mostOf = { core: 210_000, figures: 345_000, lab: 420_000, stories: 320_000, practice: 310_000, none: 140_000 };
+const mostOf = { core: 210_000, figures: 345_000, lab: 420_000, stories: 360_000, practice: 310_000, none: 140_000 };
 test('the first figure of every page needs one module, and few bytes', async (t) => {
   const { gzipSync } = await import('node:zlib');
   const titles = readFileSync(new URL('../../explorer/src/titles.ts', import.meta.url), 'utf8');

@@ -2,11 +2,10 @@ import { formulas } from 'posenc-formulas/rope';
 import { question } from 'posenc-guesses/rope';
 import { explore } from '../controls';
 import { h, prose, shown, svg } from '../dom';
-import { type Page, guess, math, maths, section, text } from '../lesson';
-import { type NumberParam, shared, view } from '../state';
+import { type Page, guess, localStorageGet, math, maths, section, text } from '../lesson';
+import { type NumberParam, embedded, shared, view } from '../state';
 import { storyOf } from '../story';
 import { arcPath, ropeClock } from './rope_clock';
-import { ropeSketch } from './rope_sketch';
 import { RopeTable, positions } from './rope_table';
 import { scoreCurve, scoreTrace } from './rope_trace';
 import { linkToStory } from './stories';
@@ -15,6 +14,8 @@ const query: NumberParam = { ...shared.m, label: 'Query, m', most: positions - 1
 const key: NumberParam = { ...shared.n, label: 'Key, n', most: positions - 1, steps: 'even' };
 const dims: NumberParam = { ...shared.width, key: 'dp', label: 'Rotary dimensions', start: 16, most: 32 };
 const pair: NumberParam = { key: 'i', label: 'Pair i', kind: 'whole', start: 2, least: 0, most: 15 };
+
+const isAsked = (): boolean => !embedded && !view.isChosen() && !view.hides('predict') && localStorageGet('posenc-guesses') !== 'off' && localStorageGet('posenc-drawn rope') === null;
 
 // A clock for every pair; the one that is pressed becomes the large one.
 function smallClocks(): { root: HTMLElement; draw(table: RopeTable, m: number, n: number, chosen: number): void } {
@@ -81,6 +82,10 @@ export const page: Page = {
   async render(root) {
     const clock = ropeClock(query, key), clocks = smallClocks(), curve = scoreCurve(), trace = scoreTrace(), words = h('p', { class: 'reading', role: 'status' });
     let table = await RopeTable.load(view.get(dims), view.get(shared.base)), loaded = `${view.get(dims)} ${view.get(shared.base)}`, frame = 0;
+    // what asks for a line comes after the first figure; until then it is not shown either
+    const sketch = h('div', { class: 'sketch-words' });
+    curve.root.classList.toggle('covered', isAsked());
+    setTimeout(() => import('./rope_sketch').then(({ ropeSketch }) => sketch.replaceWith(ropeSketch(curve.root, curve.point, curve.drawOwn, () => table))), 150);
     const draw = () => {
       frame = 0;
       const m = view.get(query), n = view.get(key), chosen = Math.min(view.get(pair), table.pairs - 1), radians = Math.abs(m - n) * table.frequency(chosen);
@@ -107,7 +112,7 @@ export const page: Page = {
     root.append(
       text('Every pair of features is a clock hand. RoPE rotates the query\'s hand by its position m and the key\'s by its position n; each pair has a pace of its own. The score of a pair is the cosine of the angle between its hands.'),
       explore([query, key, pair, dims, shared.base],
-        h('div', { class: 'rope-view' }, h('div', {}, clock.root, h('p', { class: 'hint' }, 'Drag the tips, or focus one and use the arrow keys.')), h('div', { class: 'rope-traces' }, curve.root, ropeSketch(curve.root, curve.point, curve.drawOwn, () => table), trace.root)),
+        h('div', { class: 'rope-view' }, h('div', {}, clock.root, h('p', { class: 'hint' }, 'Drag the tips, or focus one and use the arrow keys.')), h('div', { class: 'rope-traces' }, curve.root, sketch, trace.root)),
         words, moveButtons(() => { trace.clear(); draw(); }),
         section('Every pair at once', text('Fast pairs tell neighbours apart, slow ones tell near from far. Press a clock to make it the large one.'), clocks.root),
         guess(question),
