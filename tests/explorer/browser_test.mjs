@@ -205,6 +205,7 @@ test('a line is drawn before it is shown: once, by hand or by a key, never on pa
   const line = page.locator('.right-one'), words = page.locator('.sketch-words'), curve = page.locator('.trace-holder').first();
   const isSeen = () => line.evaluate((one) => getComputedStyle(one).visibility === 'visible');
   assert.equal(await isSeen(), false);
+  await words.getByRole('button', { name: 'Show the line' }).waitFor();
   await page.emulateMedia({ media: 'print' });
   assert.deepEqual([await isSeen(), await words.isVisible()], [true, false]);
   await page.emulateMedia({ media: 'screen' });

@@ -82,10 +82,10 @@ export const page: Page = {
   async render(root) {
     const clock = ropeClock(query, key), clocks = smallClocks(), curve = scoreCurve(), trace = scoreTrace(), words = h('p', { class: 'reading', role: 'status' });
     let table = await RopeTable.load(view.get(dims), view.get(shared.base)), loaded = `${view.get(dims)} ${view.get(shared.base)}`, frame = 0;
-    // what asks for a line comes after the first figure; until then it is not shown either
-    const sketch = h('div', { class: 'sketch-words' });
+    // what asks for a line is loaded a moment after the first figure; until then the line is not shown either
+    const sketch = h('div', { class: 'sketch-room' });
     curve.root.classList.toggle('covered', isAsked());
-    setTimeout(() => import('./rope_sketch').then(({ ropeSketch }) => sketch.replaceWith(ropeSketch(curve.root, curve.point, curve.drawOwn, () => table))), 150);
+    setTimeout(() => import('./rope_sketch').then(({ ropeSketch }) => sketch.replaceWith(ropeSketch(curve.root, curve.point, curve.drawOwn, () => table))), 1000);
     const draw = () => {
       frame = 0;
       const m = view.get(query), n = view.get(key), chosen = Math.min(view.get(pair), table.pairs - 1), radians = Math.abs(m - n) * table.frequency(chosen);

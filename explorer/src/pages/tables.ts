@@ -98,6 +98,7 @@ export const page: Page = {
       section('A table of yours', text('Drop the `.safetensors` of a model with trained positions, such as GPT-2 (`wpe.weight`) or BERT (`position_embeddings.weight`). Only the table is read from the file, in this page, and sent nowhere. Nothing is downloaded.'), box,
         h('p', {}, 'Its model reads a text on the page ', h('a', { href: `${linkTo('model')}&ms=learned` }, 'A real model'), '.')));
     name.dataset.waiting = 'yes';
-    void labTable().then(show, (error) => { refused.className = 'note refused'; refused.textContent = (error as Error).message; }).finally(() => { delete name.dataset.waiting; });
+    // the weights come after the sinusoids, with which they would share the way
+    void fixed.ready.then(labTable).then(show, (error) => { refused.className = 'note refused'; refused.textContent = (error as Error).message; }).finally(() => { delete name.dataset.waiting; });
   },
 };
