@@ -7,8 +7,10 @@
 #include "attention/cpu/decode/decode.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "attention/cpu/decode/split.h"
 #include "kernels/cpu/parallel.h"
@@ -109,6 +111,25 @@ struct Splits {
   }
 };
 
+// numerics::narrow, with fewer instructions: rounding to float32 first changes nothing unless that lies halfway between two
+// numbers of T.
+template <class T> T rounded(double value) {
+  if constexpr (sizeof(T) == 2) {
+    constexpr bool kIsF16 = std::is_same_v<T, Half>;
+    constexpr std::uint32_t kDropped = kIsF16 ? 13 : 16, kHalf = 1U << (kDropped - 1);
+    // normal numbers
+    constexpr std::uint32_t kLeast = (kIsF16 ? 113U : 1U) << 23;
+    constexpr std::uint32_t kMost = (kIsF16 ? 142U : 254U) << 23;
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    const std::uint32_t size = bits & 0x7FFFFFFF;
+    if (size >= kLeast && size < kMost && size % (2 * kHalf) != kHalf) {
+      const std::uint32_t field = ((size + kHalf) >> kDropped) - (kIsF16 ? 112U << 10 : 0U);
+      return {static_cast<std::uint16_t>((bits >> 16 & 0x8000) | field)};
+    }
+  }
+  return numerics::narrow<T>(value);
+}
+
 // Merges the splits of one row, in order.
 void write_row(Splits& splits, std::int64_t head, std::int64_t r) {
   const AttentionJob& job = splits.job;
@@ -143,7 +164,7 @@ void write_row(Splits& splits, std::int64_t head, std::int64_t r) {
     using T = decltype(kind);
     T* out = job.out.row<T>(b, h, i);
     for (std::int64_t f = 0; f < features; ++f) {
-      out[f * job.out.feature_stride] = numerics::narrow<T>(total == 0 ? 0.0 : row[f] * scale / total);
+      out[f * job.out.feature_stride] = rounded<T>(total == 0 ? 0.0 : row[f] * scale / total);
     }
   });
   if (job.logsumexp.data == nullptr) return;
