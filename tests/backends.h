@@ -26,6 +26,15 @@ inline std::vector<Engine> engines(bool with_cuda = true) {
   return all;
 }
 
+/// Whether the backend in use multiplies 16-bit numbers by a matrix unit of the processor.
+inline bool has_matrix_unit() {
+#if POSENC_CPU_BACKEND
+  return backend() == "cpu" && kernels::cpu::machine_multiplies_bf16_matrices();
+#else
+  return false;
+#endif
+}
+
 /// Runs the body on every backend and SIMD target: TEST bodies call for_each_engine([&] { … }).
 template <class Body> void for_each_engine(const Body& body, bool with_cuda = true) {
   for (const Engine& engine : engines(with_cuda)) {

@@ -197,6 +197,7 @@ TEST(AttentionCache, EveryLayoutGivesTheSameBytes) {
     expect_same_from_layouts<Half>(8, 1, 333, {.position = prepare(Alibi{.heads = 24}), .causal = true});
     expect_same_from_layouts<BFloat16>(1, 1, 2368, {.causal = true, .softcap = 5});
     expect_same_from_layouts<BFloat16>(4, 3, 2177, {.causal = true});
+    expect_same_from_layouts<Half>(20, 1, 2090, {.causal = true});
     expect_same_from_layouts<float>(1, 3, 100, {.position = prepare(Rope{.dims = 64}), .causal = true});
     expect_same_from_layouts<float>(16, 4, 777, {.causal = true});
   });

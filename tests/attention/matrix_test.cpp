@@ -32,9 +32,10 @@ constexpr Shape kShapes[] = {{1, 1, 40, 40, 64, 64},   {2, 1, 33, 131, 20, 12}, 
                              {4, 2, 400, 400, 16, 8}};
 
 // few rows over a cache, at the edges of steps of 64 keys and of chunks of 2048
-constexpr Shape kDecodingShapes[] = {{1, 1, 1, 1, 64, 64},    {2, 1, 1, 77, 64, 64},   {4, 1, 1, 200, 128, 64},
-                                     {5, 1, 1, 131, 64, 128}, {1, 1, 3, 2120, 64, 64}, {8, 2, 2, 70, 72, 40},
-                                     {40, 1, 1, 133, 64, 64}, {36, 1, 1, 70, 24, 20}};
+constexpr Shape kDecodingShapes[] = {{1, 1, 1, 1, 64, 64},     {2, 1, 1, 77, 64, 64},   {4, 1, 1, 200, 128, 64},
+                                     {5, 1, 1, 131, 64, 128},  {1, 1, 3, 2120, 64, 64}, {8, 2, 2, 70, 72, 40},
+                                     {40, 1, 1, 133, 64, 64},  {36, 1, 1, 70, 24, 20},  {8, 2, 1, 79, 64, 96},
+                                     {21, 1, 1, 2120, 32, 64}, {12, 1, 3, 160, 96, 160}};
 
 enum class Kind { kNone, kSlopes, kRotation, kPartialRotation, kRoundedRotation };
 constexpr Kind kKinds[] = {Kind::kNone, Kind::kSlopes, Kind::kRotation, Kind::kPartialRotation,
@@ -219,6 +220,35 @@ TEST(AttentionOf16Bits, LeavesTheModesOfArithmeticAlone) {
     attention(out.view(), x.view(), x.view(), x.view(), {});
     volatile float tiny = 0x1p-126f;
     EXPECT_EQ(tiny / 4, 0x1p-128f);
+    Heads<BFloat16> step(1, 20, 1, 32);  // of decoding, by a unit that several heads fill
+    attention(step.view(), random_heads<BFloat16>(1, 20, 1, 32, 2).view(), x.view(), x.view(), {});
+    EXPECT_EQ(tiny / 4, 0x1p-128f);
+  });
+}
+
+// A key that is infinitely far has no weight, and an infinite value is one, for a step of decoding whose numbers may be sums of
+// two: infinity times the smaller of them must not become NaN.
+TEST(AttentionOf16Bits, DecodingTakesInfinities) {
+  const std::int64_t heads = 20, keys = 150, d = 64, far = 70, large = 90;
+  auto q = random_heads<Half>(1, heads, 1, d, 1);
+  const auto k = random_heads<Half>(1, 1, keys, d, 2), v = random_heads<Half>(1, 1, keys, d, 3);
+  for (std::int64_t h = 0; h < heads; ++h) q.at(0, h, 0, 0) = numerics::narrow<Half>(h % 2 == 0 ? 1.0 : 1.001);
+  auto far_k = k, large_v = v;
+  far_k.at(0, 0, far, 0) = numerics::narrow<Half>(-HUGE_VAL);
+  large_v.at(0, 0, large, 3) = numerics::narrow<Half>(HUGE_VAL);
+  std::vector<std::int64_t> padding(keys, 1);
+  padding[far] = 0;
+  for_each_host_engine_of<Half>([&] {
+    Heads<Half> without(1, heads, 1, d), plain = without, got = without;
+    attention(without.view(), q.view(), k.view(), v.view(), {.key_mask = padding});
+    attention(got.view(), q.view(), far_k.view(), v.view(), {});
+    EXPECT_TRUE(got.values == without.values);
+    attention(plain.view(), q.view(), k.view(), v.view(), {});
+    attention(got.view(), q.view(), k.view(), large_v.view(), {});
+    for (std::int64_t h = 0; h < heads; ++h) {
+      EXPECT_EQ(got.real(0, h, 0, 3), HUGE_VAL);
+      EXPECT_EQ(got.real(0, h, 0, 4), plain.real(0, h, 0, 4));
+    }
   });
 }
 

@@ -16,6 +16,8 @@
 #include "kernels/cpu/native_16-inl.h"
 #if POSENC_NATIVE_16
 #include "attention/cpu/decode/add_16-inl.h"
+#elif HWY_TARGET == HWY_AVX3 && defined(__linux__) && !defined(__clang__)
+#include "attention/cpu/decode/amx-inl.h"
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -23,7 +25,11 @@ namespace posenc::attend::cpu::HWY_NAMESPACE {
 
 #if POSENC_NATIVE_16
 
+struct NativeRoom {
+  NativeRoom(const AttentionJob&, DataType, std::int64_t, bool) {}
+};
 struct NativeProducts {
+  struct Unit {};
   DataType key_type;
   std::int64_t rows, features;
   // 16-bit queries in one plane or, for f16, two; and temporary room for four of them
@@ -34,7 +40,7 @@ struct NativeProducts {
   bool adds_bf16, adds_f16;
   AlignedVector<std::uint16_t> weights;  // of four rows
 
-  NativeProducts(const AttentionJob& job, const RowReader& k, const RowReader& v, std::int64_t some_rows)
+  NativeProducts(const AttentionJob& job, const RowReader& k, const RowReader& v, std::int64_t some_rows, NativeRoom&)
       : key_type(k.type),
         rows(some_rows),
         features(job.q.features),
@@ -47,6 +53,7 @@ struct NativeProducts {
         adds_f16(v.type == DataType::kF16 && job.v.features % 64 == 0 && has_f16_products()),
         weights(static_cast<std::size_t>(adds_bf16 ? 8 * kDecodeStep : 0)) {}
 
+  static bool takes(const AttentionJob&, const RowReader&, const RowReader&, std::int64_t) { return false; }
   // Queries of the keys' type that were not rotated are multiplied with the keys directly, and the factor is applied
   // later. Others are used in two planes with f16 keys. With bf16 keys, which are then widened, one to three of them
   // are rearranged; four or more are processed four at a time (score_rows). Returns whether the factor is left out of
@@ -90,6 +97,8 @@ struct NativeProducts {
     }
   }
 
+  static void begin_block(RowReader&, RowReader&, std::int64_t, std::int64_t, std::int64_t, std::int64_t) {}
+  static void fetch_beside_weights() {}
   // Scores of a step; returns whether it can.
   bool score(const Step& step, const StepRows& keys) const {
     if (q.narrow == nullptr && q.wide == nullptr) return false;
@@ -123,11 +132,18 @@ struct NativeProducts {
   }
 };
 
-#else
+#elif !(HWY_TARGET == HWY_AVX3 && defined(__linux__) && !defined(__clang__))
 
+struct NativeRoom {
+  NativeRoom(const AttentionJob&, DataType, std::int64_t, bool) {}
+};
 struct NativeProducts {
-  NativeProducts(const AttentionJob&, const RowReader&, const RowReader&, std::int64_t) {}
+  struct Unit {};
+  NativeProducts(const AttentionJob&, const RowReader&, const RowReader&, std::int64_t, NativeRoom&) {}
+  static bool takes(const AttentionJob&, const RowReader&, const RowReader&, std::int64_t) { return false; }
   static bool take_queries(const AlignedVector<float>&, float, bool) { return false; }
+  static void begin_block(RowReader&, RowReader&, std::int64_t, std::int64_t, std::int64_t, std::int64_t) {}
+  static void fetch_beside_weights() {}
   static bool score(const Step&, const StepRows&) { return false; }
   static std::int64_t add(const Step&, const StepRows&, std::int64_t) { return 0; }
 };

@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <optional>
 #include <variant>
 
 #include "attention/cpu/decode/dot-inl.h"
@@ -23,9 +24,11 @@ inline const RowRotation kNoRotation = {};  // values are never rotated
 struct PassMemory {
   std::int64_t rows;
   RowReader k, v;
+  bool by_unit;  // whether a matrix unit multiplies
+  NativeRoom room;
   // 16-bit values that are multiplied in f32 are widened once if eight or more rows use them; if eight rows share a load,
   // 32 or more. Those of 8 bits, which take longer to widen, if four do.
-  bool widens_values = v.in_place && v.type != DataType::kF32 &&
+  bool widens_values = !by_unit && v.in_place && v.type != DataType::kF32 &&
                        rows >= (v.type == DataType::kE4M3             ? 1
                                 : transposes_keys(rows, v.x.features) ? 8
                                                                       : 2) *
@@ -33,10 +36,10 @@ struct PassMemory {
   AlignedVector<float> wide_values =
       AlignedVector<float>(widens_values ? static_cast<std::size_t>(kDecodeStep * v.x.features) : 0);
   // So are keys, from 32 rows on; with fewer, it costs more than it saves.
-  bool widens_keys =
-      k.in_place && (k.type == DataType::kE4M3
-                         ? rows >= kFewRows
-                         : rows >= 8 * kFewRows && !transposes_keys(rows, k.x.features) && k.type != DataType::kF32);
+  bool widens_keys = !by_unit && k.in_place &&
+                     (k.type == DataType::kE4M3
+                          ? rows >= kFewRows
+                          : rows >= 8 * kFewRows && !transposes_keys(rows, k.x.features) && k.type != DataType::kF32);
   AlignedVector<float> wide_keys =
       AlignedVector<float>(widens_keys ? static_cast<std::size_t>(kDecodeStep * k.x.features) : 0);
 
@@ -47,12 +50,19 @@ struct PassMemory {
       : rows(job.group * job.q.sequence),
         k{.x = job.k, .rotation = job.k_rotation, .heads = heads, .last_key = last_key},
         v{.x = job.v, .rotation = kNoRotation, .heads = heads, .last_key = last_key},
-        sums_before(static_cast<std::size_t>(job.has_masks() ? 2 * rows * job.v.features : 0)) {}
+        by_unit(NativeProducts::takes(job, k, v, rows)),
+        room(job, k.type, rows, by_unit),
+        sums_before(static_cast<std::size_t>(job.has_masks() ? 2 * rows * job.v.features : 0)) {
+    if (!by_unit) return;
+    k.set_later(kUnitBlock);
+    v.set_later(kUnitBlock);
+  }
 };
 
 // The keys whose weights are computed together. The online softmax of a step of keys takes as long as that of four, most of it
 // waiting for sums across lanes; but the scores of many rows leave the L1 cache.
-inline std::int64_t keys_of_block(std::int64_t rows) {
+inline std::int64_t keys_of_block(std::int64_t rows, bool by_unit) {
+  if (by_unit) return kUnitBlock;
   constexpr std::int64_t kScores = 4096;
   if (rows < kFewRows) return kSplit;
   return std::clamp(kScores / rows / kDecodeStep, std::int64_t{1}, std::int64_t{4}) * kDecodeStep;
@@ -65,11 +75,11 @@ struct SplitPass {
   PassMemory& memory;
   SplitRun run;
   std::int64_t rows = memory.rows;
-  std::int64_t block = keys_of_block(rows);
+  std::int64_t block = keys_of_block(rows, memory.by_unit);
   std::int64_t blocks = rows < kFewRows ? run.splits() : 1;  // whose scores are kept at the same time
   bool adjusts = job.softcap > 0 || !std::holds_alternative<terms::NoTiles>(bias.tiles) || job.has_masks();  // scores
   AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));
-  NativeProducts native{job, memory.k, memory.v, rows};
+  NativeProducts native{job, memory.k, memory.v, rows, memory.room};
   std::int64_t stride = block + kMostLanes;  // of a row of scores, padded because vectors may pass its end
   AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(blocks * rows * stride));
   AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(blocks * rows));
@@ -113,11 +123,13 @@ struct HeadPasses {
   AlignedVector<SplitPass> all;
   // The most keys of a step: of one head, a single row reads each row only once.
   std::int64_t step;
+  std::optional<NativeProducts::Unit> unit;
 
   HeadPasses(const AttentionJob& job, const ScoreBias& bias, const SplitRun& run, std::int64_t last_key)
       : memory(job, run.heads, last_key) {
     const bool is_long = run.heads == 1 && memory.rows == 1 && memory.k.in_place && memory.v.in_place;
     step = is_long ? kLongStep : kDecodeStep;
+    if (memory.by_unit) unit.emplace();
     all.reserve(static_cast<std::size_t>(run.heads));
     for (std::int64_t head = 0; head < run.heads; ++head) all.emplace_back(job, bias, memory, run.of_head(head));
   }

@@ -39,7 +39,9 @@ HWY_INLINE void add_term(const AttentionJob& job, const ScoreBias& bias, const T
 
 // One step of the online softmax: scores become weights relative to the new row maximum. They have room for a vector
 // past the last, whose weights become 0. Returns the factor that rescales the accumulator.
-HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, SoftmaxState& state) {
+// Calls fetch() after every four vectors.
+template <class Fetch> HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count,
+                                                       SoftmaxState& state, const Fetch& fetch) {
   const DF d;
   const std::int64_t n = lanes();
   const float none = -std::numeric_limits<float>::infinity();
@@ -69,6 +71,7 @@ HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, 
     t1 = hn::Add(t1, p1);
     t2 = hn::Add(t2, p2);
     t3 = hn::Add(t3, p3);
+    fetch();
   }
   for (; j < count; j += n) total = hn::Add(total, weigh(j));
   total = hn::Add(hn::Add(total, t1), hn::Add(t2, t3));
@@ -149,17 +152,20 @@ inline void score_and_adjust(SplitPass& pass, const Step& step) {
 
 // The weights that the online softmax computes from the scores of a block.
 inline void weigh_rows(SplitPass& pass, const KeyBlock& block) {
+  const auto fetch = [&]() HWY_ATTR { pass.native.fetch_beside_weights(); };
   for (std::int64_t r = 0; r < pass.rows; ++r) {
     const KeyRange seen = pass.visible_keys(r, block.begin, block.end);
     block.rescale[r] = 1;
     if (seen.begin >= seen.end) continue;
     float* const scores = block.scores + r * block.stride + (seen.begin - block.begin);
-    block.rescale[r] = online_softmax(scores, seen.end - seen.begin, block.states[r]);
+    block.rescale[r] = online_softmax(scores, seen.end - seen.begin, block.states[r], fetch);
   }
 }
 
 // Scores and weights of keys `first` to `last` of a split.
 inline void weigh_block(HeadPasses& passes, std::int64_t split, std::int64_t first, std::int64_t last) {
+  for (SplitPass& pass : passes.all)
+    pass.native.begin_block(passes.memory.k, passes.memory.v, pass.run.b, pass.run.g, first, last);
   passes.each_step(split, first, last,
                    [&](SplitPass& pass, const Step& step) HWY_ATTR { score_and_adjust(pass, step); });
   for (SplitPass& pass : passes.all) weigh_rows(pass, pass.block_of(split, first, last));
