@@ -167,15 +167,28 @@ class Parts {
       const bool is_missing = given == nullptr || given->as<std::nullptr_t>() != nullptr;
       if (!is_missing || type_in(&value).empty()) continue;
       // older files have the text's keys at the top
-      const bool has_keys = has_word(kTextKeys, key) && families_of(own_type).empty() &&
-                            (object.find("hidden_size") != nullptr || object.find("num_hidden_layers") != nullptr);
-      if (has_keys && defaults->find("flat") == nullptr) {
+      const bool is_text = has_word(kTextKeys, key) && families_of(own_type).empty();
+      const bool has_width = object.find("hidden_size") != nullptr,
+                 has_depth = object.find("num_hidden_layers") != nullptr;
+      if (is_text && (has_width || has_depth) && defaults->find("flat") != nullptr) {
+        go(key, object, type_in(&value));
+        continue;
+      }
+      // a class that transformers does not have reads the top, as LlavaConfig(LlamaConfig) of LLaVA's own code does
+      const NamedClass named = class_in(object);
+      if (is_text && has_width && has_depth && !named.name.empty() && named.type.empty()) {
+        note(remarks_.warnings,
+             fmt::format("{} is missing, and its keys are read at the top, as {} does; transformers "
+                         "takes its class's defaults instead",
+                         key, named.name));
+        note(remarks_.assumed, fmt::format("{} = {} (the family's default; not given)", key, type_in(&value)));
+        go(key, object, type_in(&value));
+        continue;
+      }
+      if (is_text && (has_width || has_depth)) {
         note(remarks_.warnings, fmt::format("hidden_size and its like at the top are ignored: transformers reads {} "
                                             "alone, which is missing",
                                             key));
-      } else if (has_keys) {
-        go(key, object, type_in(&value));
-        continue;
       }
       note(remarks_.assumed, fmt::format("{} = {} (the family's default; not given)", key,
                                          type_in(&value).starts_with('=') ? "its class's" : type_in(&value)));

@@ -416,8 +416,10 @@ RopeReading read_rope(const RopeDictionary& dictionary, const RopeFacts& facts, 
     note(remarks.warnings, fmt::format("{}truncate: transformers looks for it one level up and misses it here",
                                        dictionary.entries->place));
   }
+  // of the dictionaries of layer types, older versions change all if one of them is scaled
   const bool has_both = find(*dictionary.entries, "partial_rotary_factor") != nullptr &&
-                        is_given(facts.config, "partial_rotary_factor") && !dictionary.is_nested;
+                        is_given(facts.config, "partial_rotary_factor") &&
+                        !(dictionary.is_nested && dictionary.is_top_ignored);
   if (has_both) {
     const auto inner = share(*dictionary.entries, "partial_rotary_factor");
     const auto outer = share(facts.config, "partial_rotary_factor");
@@ -425,7 +427,9 @@ RopeReading read_rope(const RopeDictionary& dictionary, const RopeFacts& facts, 
       note(remarks.warnings,
            fmt::format("partial_rotary_factor is {} at the top and {} in {}, which counts{}", *outer, *inner,
                        dictionary.entries->place.substr(0, dictionary.entries->place.size() - 2),
-                       type.read == unscaled ? "" : "; older versions of transformers 5 take the one at the top"));
+                       type.read == unscaled && !dictionary.is_nested
+                           ? ""
+                           : "; older versions of transformers 5 take the one at the top"));
     }
   }
   return result;

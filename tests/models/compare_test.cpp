@@ -63,6 +63,11 @@ TEST(Compare, EveryRuleHasASubjectAndAPublicSource) {
     for (const models::Subject& subject : models::subjects()) is_there = is_there || subject.name == rule.subject;
     EXPECT_TRUE(is_there) << rule.subject;
     EXPECT_TRUE(rule.source.starts_with("https://")) << rule.source;
+    // a line of one commit, or a thread; the paper, for the mathematics; a file of one commit of TensorRT-LLM
+    const auto has = [&](std::string_view part) { return rule.source.find(part) != std::string_view::npos; };
+    const bool is_thread = has("/pull/") || has("/issues/");
+    EXPECT_TRUE(is_thread || has("#L") || has("arxiv.org") || rule.engine == "tensorrt-llm") << rule.source;
+    EXPECT_FALSE(has("/blob/main/") || has("/blob/master/") || has("/tree/")) << rule.source;
     int same = 0;
     for (const models::EngineRule& other : models::engine_rules()) {
       same += other.subject == rule.subject && other.engine == rule.engine ? 1 : 0;

@@ -113,7 +113,6 @@ TEST(PublishedFiles, LengthsOfLayersWithoutPosition) {
   EXPECT_EQ(read_model(R"({"model_type":"granitemoehybrid","position_embedding_type":"nope"})").trained_length, 2048);
 }
 
-// Whisper's encoder has a length of its own.
 // transformers 5.16.0.dev0 (d56c55bf), run: LagunaRotaryEmbedding has 8 frequencies for full layers and 16 for sliding ones. Saved and
 // read again by it, the file's own share of sliding layers is lost.
 TEST(PublishedFiles, TheShareOfALayerTypeCounts) {
@@ -125,6 +124,56 @@ TEST(PublishedFiles, TheShareOfALayerTypeCounts) {
   EXPECT_EQ(std::get<Rope>(*group_of(model, 1).scheme).dims, 32);
 }
 
+// ml-explore/mlx-lm, tests/test_models.py. vLLM (a014e35f, laguna.py: 386) and llama.cpp (b21e4de7, conversion/laguna.py: 108) read
+// the share of each type. In transformers 5.16.0.dev0, yarn_scaling calls standardize_rope_params, which sets all of them to the
+// one at the top (modeling_rope_utils.py: 318 and 808).
+TEST(PublishedFiles, TheShareOfALayerTypeCountsBesideAScaledOne) {
+  const Model model = read_model(R"({"model_type":"laguna","head_dim":32,"num_hidden_layers":2,"sliding_window":4,
+      "partial_rotary_factor":0.5,"layer_types":["full_attention","sliding_attention"],"rope_parameters":{
+      "full_attention":{"rope_type":"yarn","factor":8.0,"original_max_position_embeddings":4096,
+      "rope_theta":500000.0,"partial_rotary_factor":0.5},
+      "sliding_attention":{"rope_type":"default","rope_theta":10000.0,"partial_rotary_factor":1.0}}})");
+  EXPECT_EQ(std::get<Rope>(*group_of(model, 0).scheme).dims, 16);
+  EXPECT_EQ(std::get<Rope>(*group_of(model, 1).scheme).dims, 32);
+  EXPECT_TRUE(says(model.warnings,
+                   "partial_rotary_factor is 0.5 at the top and 1 in rope_parameters: sliding_attention, "
+                   "which counts; older versions of transformers 5 take the one at the top"))
+      << testing::PrintToString(model.warnings);
+}
+
+// liuhaotian/llava-v1.5-7b, and files of stepfun-ai/Step-3.7-Flash and MiniMaxAI/MiniMax-M3 that are flattened
+TEST(PublishedFiles, KeysOfTheTextAtTheTop) {
+  const Model llava =
+      read_model(R"({"architectures":["LlavaLlamaForCausalLM"],"model_type":"llava","hidden_size":4096,
+      "num_hidden_layers":32,"num_attention_heads":32,"max_position_embeddings":4096})");
+  EXPECT_EQ(groups_of(llava), "rope 0-31");
+  EXPECT_EQ(llava.trained_length, 4096);
+  EXPECT_EQ(llava.warnings, (std::vector<std::string>{
+                                "text_config is missing, and its keys are read at the top, as LlavaLlamaForCausalLM "
+                                "does; transformers takes its class's defaults instead"}));
+  EXPECT_TRUE(says(llava.assumed, "text_config = llama (the family's default; not given)"));
+  ASSERT_EQ(llava.parts.size(), 1u);
+  EXPECT_EQ(llava.parts[0].model_type, "clip_vision_model");
+  const Model step = read_model(R"({"architectures":["Step3p7FlashForCausalLM"],"model_type":"step3p7",
+      "hidden_size":4096,"num_hidden_layers":3,"num_attention_heads":64,"head_dim":128,"sliding_window":512,
+      "max_position_embeddings":65536,"layer_types":["full_attention","sliding_attention","sliding_attention"]})");
+  EXPECT_EQ(groups_of(step), "rope 0, rope 1-2");
+  EXPECT_EQ(step.trained_length, 65536);
+  const Model minimax = read_model(R"({"architectures":["MiniMaxM3ForCausalLM"],"model_type":"minimax_m3",
+      "hidden_size":6144,"num_hidden_layers":4,"head_dim":128,"rotary_dim":64,"partial_rotary_factor":0.5,
+      "rope_theta":5000000,"max_position_embeddings":1048576,
+      "sparse_attention_config":{"sparse_attention_freq":[0,0,1,1]}})");
+  EXPECT_EQ(groups_of(minimax), "rope 0-3");
+  EXPECT_EQ(rope_of(minimax).dims, 64);
+  EXPECT_EQ(minimax.trained_length, 1048576);
+  EXPECT_TRUE(minimax.warnings.empty()) << minimax.warnings[0];
+  // transformers' own class does not read them
+  const Model qwen = read_model(R"({"architectures":["Qwen3_5MoeForCausalLM"],"model_type":"qwen3_5_moe",
+      "hidden_size":64,"num_hidden_layers":4,"num_attention_heads":4})");
+  EXPECT_EQ(rope_of(qwen, 1).dims, 64);
+  EXPECT_TRUE(says(qwen.warnings, "at the top are ignored")) << testing::PrintToString(qwen.warnings);
+}
+
 // transformers 5.16, paligemma/modeling_paligemma.py: 237
 TEST(PublishedFiles, PaligemmaCountsFromOne) {
   constexpr std::string_view text = R"("text_config":{"model_type":"gemma","num_hidden_layers":2}})";
@@ -134,6 +183,7 @@ TEST(PublishedFiles, PaligemmaCountsFromOne) {
   EXPECT_EQ(read_model(fmt::format(R"({{"model_type":"gemma3",{})", text)).groups[0].first_position, 0);
 }
 
+// Whisper's encoder has a length of its own.
 TEST(PublishedFiles, AnEncodersLengthIsItsOwn) {
   const Model whisper = read_model(R"({"model_type":"whisper","max_source_positions":1500})");
   EXPECT_EQ(whisper.groups.at(0).trained_length, 1500);
