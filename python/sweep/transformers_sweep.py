@@ -10,7 +10,7 @@ model's output is not counted. Each model is a process of its own, with a limit 
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -418,10 +418,17 @@ seen; `report.table()` names that.
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--table":
+    if sys.argv[1:2] == ["--table"]:
         table(sys.argv[2:])
     else:
+        if len(sys.argv) < 3:
+            sys.exit(__doc__)
         ROOT = sys.argv[1]
+        if not Path(f"{ROOT}/tests/models").is_dir():
+            sys.exit(f"transformers_sweep.py: {ROOT}/tests/models: no such folder; CHECKOUT is a checkout of transformers")
+        for package in ("torch", "transformers"):
+            if importlib.util.find_spec(package) is None:
+                sys.exit(f"transformers_sweep.py: needs {package}, which is not installed")
         sys.path[:0] = [ROOT, f"{ROOT}/utils"]
         folders = sorted(one.name for one in Path(f"{ROOT}/tests/models").iterdir() if one.is_dir())
         main(sys.argv[3:] or folders, Path(sys.argv[2]))
