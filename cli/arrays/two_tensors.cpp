@@ -54,6 +54,8 @@ std::string scaling_text(const Rope& rope) {
   for (const auto& [key, value] : *rope_json.find<Json::Object>("scaling")) {
     if (key == "type") {
       text = *value.as<std::string>();
+    } else if (const auto* const list = value.as<Json::Array>()) {
+      text += fmt::format(", {} for {} pairs", key, list->size());
     } else if (value.as<std::nullptr_t>() == nullptr) {
       text += fmt::format(", {} {}", key, dump_json(value));
     }
@@ -188,7 +190,10 @@ TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb) 
     refuse(fmt::format("{} is {}, but {} is {}", flags.before, to_string(two.before.shape), flags.after,
                        to_string(two.after.shape)));
   }
-  if (two.before.shape.rank < 2 || two.before.shape.rank > 4 || count_of(two.before.shape) == 0) {
+  if (count_of(two.before.shape) == 0) {
+    refuse(fmt::format("{} has shape {}, and so no elements", flags.before, to_string(two.before.shape)));
+  }
+  if (two.before.shape.rank < 2 || two.before.shape.rank > 4) {
     refuse(fmt::format("{} has shape {}; expected at most [batch, heads, sequence, features]", flags.before,
                        to_string(two.before.shape)));
   }

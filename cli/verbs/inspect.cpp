@@ -104,16 +104,24 @@ std::string pairs_text(const Rope& rope) {
   }
 }
 
-std::string scaling_text(const RopeScaling& scaling) {
-  const Rope rope{.scaling = scaling};
-  const Json json = json_of(rope);
+// Its name, which has the key `named`, and its fields.
+std::string fields_text(const Json::Object& fields, std::string_view named) {
+  constexpr std::size_t kShort = 4;
   std::string text;
-  for (const auto& [key, value] : *json.find<Json::Object>("scaling")) {
+  for (const auto& [key, value] : fields) {
     if (value.as<std::nullptr_t>() != nullptr) continue;
-    if (key == "type") {
+    if (key == named) {
       text = *value.as<std::string>();
     } else if (const auto* const list = value.as<Json::Array>()) {
-      text += fmt::format(", {} for {} pairs", key, list->size());
+      if (list->size() > kShort) {
+        text += fmt::format(", {} for {} pairs", key, list->size());
+        continue;
+      }
+      std::vector<std::string> values;
+      for (const Json& one : *list) values.push_back(dump_json(one));
+      text += fmt::format(", {} {}", key, fmt::join(values, ","));
+    } else if (const auto* const word = value.as<std::string>()) {
+      text += fmt::format(", {} {}", key, *word);
     } else if (const auto* const number = value.as<double>()) {
       text += fmt::format(", {} {}", key, six_digits(*number));
     } else {
@@ -121,6 +129,12 @@ std::string scaling_text(const RopeScaling& scaling) {
     }
   }
   return text;
+}
+
+std::string scaling_text(const RopeScaling& scaling) {
+  const Rope rope{.scaling = scaling};
+  const Json json = json_of(rope);
+  return fields_text(*json.find<Json::Object>("scaling"), "type");
 }
 
 std::string waves_text(const TrainedWaves& form, std::optional<std::int64_t> trained_length) {
@@ -218,7 +232,8 @@ FactRows rows_of(const LayerGroup& group, const Model& model) {
   } else if (std::holds_alternative<None>(*group.scheme)) {
     rows.emplace_back("scheme", "none: no positional encoding in these layers");
   } else {
-    rows.emplace_back("scheme", to_json(*group.scheme));
+    const Json json = json_of(*group.scheme);
+    rows.emplace_back("scheme", fields_text(*json.as<Json::Object>(), "scheme"));
   }
   if (group.first_position > 0) rows.emplace_back("first token", fmt::format("at position {}", group.first_position));
   add_attention_rows(rows, group);

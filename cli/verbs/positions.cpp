@@ -163,8 +163,9 @@ void write_file(const PositionsFlags& flags, const Ids& ids) {
 
 // The ends of packed sequences: a file, or a list.
 std::vector<std::int64_t> boundaries_from(const PositionsFlags& flags) {
-  if (!flags.boundaries.starts_with('@')) return list_from(flags.boundaries, "--cu-seqlens");
-  const std::string path = flags.boundaries.substr(1);
+  const bool is_marked = flags.boundaries.starts_with('@');
+  if (!is_marked && !flags.boundaries.ends_with(".npy")) return list_from(flags.boundaries, "--cu-seqlens");
+  const std::string path = flags.boundaries.substr(is_marked ? 1 : 0);
   const NpyArray array = load_array(InputArray(path));
   if (array.type != DataType::kI64 || array.shape.rank != 1) {
     refuse(fmt::format("{}: boundaries are integers [sequences + 1]", path));
@@ -287,7 +288,7 @@ Verb positions_verb(Command program) {
   verb.command.add_option("--check", flags->check, "compare these ids with --mask or --cu-seqlens").type_name("FILE");
   verb.command
       .add_option("--cu-seqlens", flags->boundaries,
-                  "for --check: where packed sequences end, from 0 on: a list, or @FILE")
+                  "for --check: where packed sequences end, from 0 on: a list, or a .npy file")
       .type_name("N,N,…");
   verb.command.add_option("--lengths", flags->lengths, "lengths of the packed sequences").type_name("N,N,…");
   verb.command.add_option("--grid", flags->grid, "extents of an image or video: H,W or T,H,W").type_name("T,H,W");

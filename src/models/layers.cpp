@@ -56,8 +56,9 @@ std::int64_t period_of(const LayerFacts& facts) {
   const auto kept = integer(facts.config, "_sliding_window_pattern");  // as transformers 5 keeps the old key
   if (kept) return *kept;
   if (every > 0) {
+    const std::int64_t first = (every - facts.family.layers.shift % every) % every + 1;
     note(facts.remarks.assumed,
-         fmt::format("layer {0} of every {0} differs (the family's default; layer_types is not given)", every));
+         fmt::format("layer {} of every {} differs (the family's default; layer_types is not given)", first, every));
   }
   return every;
 }

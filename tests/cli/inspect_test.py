@@ -83,6 +83,12 @@ class Inspect(ProgramTest):
         text = self.succeeds("inspect", path).text
         self.assertRegex(text, "offset-bias, not computed\\n  formula  ")
 
+    def test_schemes_that_are_no_rotation(self):
+        bloom = self.config({"model_type": "bloom", "n_layer": 2, "n_head": 12, "hidden_size": 48})
+        self.assertRegex(self.succeeds("inspect", bloom).text, "scheme +alibi, heads 12, max_bias 8, scale 1, round_bf16 false\n")
+        t5 = self.config({"model_type": "t5", "num_layers": 1, "num_heads": 4})
+        self.assertRegex(self.succeeds("inspect", t5).text, "scheme +t5, heads 4, buckets 32, max_distance 128, bidirectional true\n")
+
     def test_coordinates_of_an_image(self):
         text = self.succeeds("inspect", self.config({"model_type": "detr"})).text
         self.assertIn("coordinates  0 to 1 on 2 axes; 1 is a turn of the first wave", text)

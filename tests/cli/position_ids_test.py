@@ -39,6 +39,8 @@ class Positions(ProgramTest):
         ids = self.write("ids.npy", npy("i64", [5], [0, 1, 2, 0, 1]))
         self.assertEqual(self.succeeds("positions", "--check", ids, "--cu-seqlens", "0,3,5").text, "agrees: 5 tokens\n")
         ends = self.write("ends.npy", npy("i64", [3], [0, 2, 5]))
+        self.assertEqual(run("positions", "--check", ids, "--cu-seqlens", ends).code,
+                         run("positions", "--check", ids, "--cu-seqlens", "@" + ends).code)
         outcome = run("positions", "--check", ids, "--cu-seqlens", "@" + ends)
         self.assertEqual(outcome.code, 1)
         self.assertIn("positions do not restart at token 2, where a sequence starts", outcome.text)

@@ -394,6 +394,14 @@ TEST(Model, KeysThatTransformersIgnores) {
             "rope_scaling is ignored: transformers reads rope_type, not type, for this family"));
 }
 
+TEST(Model, TheLayerThatDiffersIsCounted) {
+  const auto first = [](const char* type) {
+    return read_model(fmt::format(R"({{"model_type":"{}","num_hidden_layers":9}})", type)).assumed.front();
+  };
+  EXPECT_TRUE(first("granite_swa").starts_with("layer 1 of every 4 differs")) << first("granite_swa");
+  EXPECT_TRUE(first("gemma2").starts_with("layer 2 of every 2 differs")) << first("gemma2");
+}
+
 TEST(Model, RangesOfLayers) {
   const std::vector<std::int64_t> layers = {0, 1, 2, 4, 6, 7};
   EXPECT_EQ(layer_ranges(layers), "0-2,4,6-7");
