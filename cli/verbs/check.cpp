@@ -56,6 +56,8 @@ std::string agreement_text(const CheckResult& result) {
   if (result.numerics != Numerics::kExact) text += fmt::format(", with {} angles", name_of(result.numerics));
   if (result.masked > 0) text += fmt::format("; {} masked scores skipped", result.masked);
   if (result.largest_change == 0) text += "; the scheme changes nothing at these positions";
+  if (result.values_type)
+    text += fmt::format("; all values are {}, and compared as such", name_of(*result.values_type));
   return text;
 }
 
@@ -95,6 +97,8 @@ void report_text(const CheckResult& result) {
   std::string text = fmt::format("{}: at [{}] expected {:.7g}, got {:.7g}; largest difference {:.3g}\n\n",
                                  bold("differs", colour), fmt::join(result.first->index, ", "),
                                  result.first->expected, result.first->got, result.largest_difference);
+  if (result.values_type)
+    text += fmt::format("all values are {}, and compared as such\n\n", name_of(*result.values_type));
   if (!result.where.empty()) text += fmt::format("{}\n\n", result.where);
   text += bold("What was applied", colour) + "\n" + diagnosis_text(result.diagnosis, true);
   if (!result.advice.empty()) text += "\n" + bold("What to change", colour) + "\n";

@@ -82,6 +82,8 @@ struct CheckResult {
   std::string reason = {};                    ///< if inconclusive: one sentence, with what would decide
   std::vector<DecidingTokens> deciding = {};  ///< if inconclusive: any of these would decide
   bool is_float32_enough = false;             ///< if inconclusive: the same tokens in float32 would decide
+  /// The 16-bit type that all values are of, if the tensors are float32 or float64 (`.float()`): they are compared as such.
+  std::optional<DataType> values_type = {};
 };
 
 /// Checks whether `after` equals the scheme applied to `before`, element by element. The float32 angles of Hugging Face

@@ -269,6 +269,8 @@ class CheckResult(Verdict):
             return f"inconclusive: {data['reason']}"
         if data["numerics"] != "exact":
             text += f", with {data['numerics']} angles"
+        if data.get("values"):
+            text += f"; all values are {data['values']}, and compared as such"
         if (first := data["first_difference"]) is None:
             return text
         text += f"; at {first['index']} expected {first['expected']:.7g}, got {first['got']:.7g}"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "diagnosis/candidates.h"
 #include "posenc/json.h"
@@ -72,9 +73,35 @@ void on_frequencies(const Rope& want, const Rope& is, Lines& lines) {
       least = std::min(least, std::fabs(expected[i] / got[i]));
       most = std::max(most, std::fabs(expected[i] / got[i]));
     }
+    constexpr double kSame = 2e-3;  // as precisely as a few tokens show it
+    if (most <= least * (1 + kSame) && differs(least, 1, kSame)) {
+      lines.push_back(
+          fmt::format("Every frequency is the expected one divided by {:.4g}: so are the positions, or a "
+                      "linear scaling was applied besides",
+                      least));
+      return;
+    }
     lines.push_back(fmt::format("Frequencies are the expected ones divided by {:.4g} to {:.4g}", least, most));
   }
   lines.emplace_back("The frequencies are those of no known scheme. Compare them with `posenc inspect --json`");
+}
+
+// For how many tokens dynamic scaling has these frequencies, which are those of an unscaled base.
+std::optional<std::int64_t> length_of(const Rope& want, const Rope& is) {
+  const bool is_base = std::holds_alternative<DynamicScaling>(*want.scaling) &&
+                       std::holds_alternative<NoScaling>(*is.scaling) && is.dims == want.dims && is.dims > 2;
+  if (!is_base) return std::nullopt;
+  const auto slowest = [](const Rope& rope, std::int64_t length) {
+    return radians_of(prepare(rope, {.length = length}).frequencies.back());
+  };
+  const double measured = slowest(is, 1);
+  std::int64_t below = 1, above = std::int64_t{1} << 32;
+  while (above - below > 1) {  // longer sequences are slower
+    const std::int64_t middle = below + (above - below) / 2;
+    (slowest(want, middle) > measured * (1 + 1e-9) ? below : above) = middle;
+  }
+  if (differs(slowest(want, above), measured, 1e-4) || slowest(want, above) == slowest(want, 1)) return std::nullopt;
+  return above;
 }
 
 void on_rope(const Rope& want, const Rope& is, const Diagnosis& found, std::int64_t features, Lines& lines) {
@@ -96,6 +123,13 @@ void on_rope(const Rope& want, const Rope& is, const Diagnosis& found, std::int6
   const std::int64_t first = want.first_dim < 0 ? features + want.first_dim : want.first_dim;
   if (is.first_dim != first) say(lines, "first rotary dimension", first, is.first_dim);
   if (found.verdict == Verdict::kUnknown) return on_frequencies(want, is, lines);
+  if (const std::optional<std::int64_t> length = length_of(want, is)) {
+    lines.push_back(
+        fmt::format("base {:.9g} is that of dynamic scaling for a sequence of {} tokens. Check with "
+                    "--length {} if it has as many",
+                    is.base, *length, *length));
+    return;
+  }
   if (differs(is.base, want.base, 1e-3)) say(lines, "base", want.base, is.base);
   if (is.scaling->index() != want.scaling->index()) {
     say(lines, "scaling", name_of_scaling(*want.scaling), name_of_scaling(*is.scaling));

@@ -10,6 +10,7 @@
 #include "diagnosis/comparison.h"
 #include "diagnosis/element.h"
 #include "diagnosis/explain.h"
+#include "diagnosis/narrow.h"
 #include "diagnosis/seen.h"
 #include "posenc/error.h"
 
@@ -261,7 +262,10 @@ class Check {
 CheckResult check(const Scheme& scheme, ConstTensorView before, ConstTensorView after, const CheckOptions& options) {
   const Tensors two{before, after};
   check_arguments(scheme, two, options);
-  return Check(scheme, two, options).run();
+  const Narrowed narrowed(two);
+  CheckResult result = Check(scheme, narrowed.tensors(), options).run();
+  result.values_type = narrowed.type();
+  return result;
 }
 
 }  // namespace posenc

@@ -122,14 +122,25 @@ std::vector<Match> matches_in(const Piece& part) {
   return found;
 }
 
+// Whether these tensors, which such a port made, could not have shown that it differs in something else as well.
+bool has_unseen(const Rival& rival, const Piece& part) {
+  if (rival.scheme.index() != part.probe.scheme.index()) return false;
+  Probe own = part.probe;
+  own.scheme = rival.scheme;
+  std::vector<Rival> others = rivals_of(own.scheme, rival_inputs(own));
+  std::erase_if(others, [](const Rival& one) { return one.is_equivalent || one.angles != AngleKind::kExact; });
+  const std::vector<double> apart = differences(own, others);
+  return std::any_of(apart.begin(), apart.end(), [](double one) { return !(one > 1); });
+}
+
 // As diagnose would report such a port, as far as a convention can express it.
 Diagnosis diagnosis_of(const std::vector<Match>& matches, const Piece& part, bool is_contested) {
   constexpr double kFarAway = 8;
   const Match& first = matches.front();
   const Rival& rival = first.rival;
   Diagnosis found;
-  const bool is_sure =
-      matches.size() == 1 && !is_contested && first.difference > kFarAway && part.probe.shape.back(1) >= 4;
+  const bool is_sure = matches.size() == 1 && !is_contested && first.difference > kFarAway &&
+                       part.probe.shape.back(1) >= 4 && !has_unseen(rival, part);
   found.verdict = is_sure ? Verdict::kSure : Verdict::kLikely;
   for (const Match& match : matches) found.remarks.push_back(match.rival.name);
   const bool is_plain_turn = rival.turning == Turning::kRight || rival.turning == Turning::kSwapped;

@@ -117,7 +117,8 @@ Json json_of(const CheckResult& result) {
                       {"excluded", alternatives_json(result.excluded)},
                       {"unseen", alternatives_json(result.unseen)},
                       {"deciding", deciding_json(result.deciding)},
-                      {"float32_decides", result.is_float32_enough}};
+                      {"float32_decides", result.is_float32_enough},
+                      {"values", result.values_type ? Json(name_of(*result.values_type)) : Json(nullptr)}};
 }
 
 }  // namespace posenc

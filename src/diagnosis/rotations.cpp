@@ -221,14 +221,18 @@ void find_numerics(const Tried& best, const Samples& samples, Convention& conven
   convention.residual = std::sqrt(left[chosen] / samples.change);
 }
 
-// Positions that count down from the last token look like a rotation in the opposite direction with negative
-// positions.
-void turn_around(const Samples& samples, Rope& rope, Convention& convention) {
+// No token is beyond position 0: the opposite direction with positions that count down gives the same numbers.
+bool is_all_negative(const Samples& samples, const Convention& convention) {
   const std::int64_t first = samples.first_position(), last = samples.last_position();
-  if (samples.axes.size() > 1 || last <= first || last + convention.first_position > 0) return;
+  return samples.axes.size() == 1 && last > first && last + convention.first_position <= 0;
+}
+
+// Positions that count down from the last token look like a clockwise rotation with negative positions.
+void turn_around(const Samples& samples, Rope& rope, Convention& convention) {
+  if (rope.sign > 0 || !is_all_negative(samples, convention)) return;
   rope.sign = -rope.sign;
   convention.is_reversed = true;
-  convention.first_position = -convention.first_position - last - first;
+  convention.first_position = -convention.first_position - samples.last_position() - samples.first_position();
 }
 
 Convention convention_of(const Tried& tried, const Samples& samples) {
@@ -294,6 +298,16 @@ Diagnosis of_tried(std::vector<Tried>& tried, const Samples& samples) {
     result.others.push_back(convention_of(other, samples));
   }
   result.best->is_scaling_sure = !has_rival;
+  if (!result.best->is_reversed && is_all_negative(samples, *result.best)) {
+    Convention other = *result.best;
+    Rope rope = std::get<Rope>(other.scheme);
+    rope.sign = -rope.sign;
+    other.scheme = rope;
+    other.is_reversed = true;
+    other.first_position = -other.first_position - samples.last_position() - samples.first_position();
+    result.others.insert(result.others.begin(), other);
+    has_rival = true;
+  }
   const bool is_exact = is_rounding(left, *winner.structure, samples);
   result.verdict = !explains(winner, left, samples) ? Verdict::kNone
                    : is_exact && !has_rival         ? Verdict::kSure
