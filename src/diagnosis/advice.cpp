@@ -76,9 +76,9 @@ void on_frequencies(const Rope& want, const Rope& is, Lines& lines) {
     constexpr double kSame = 2e-3;  // as precisely as a few tokens show it
     if (most <= least * (1 + kSame) && differs(least, 1, kSame)) {
       lines.push_back(
-          fmt::format("Every frequency is the expected one divided by {:.4g}: so are the positions, or a "
+          fmt::format("Every frequency is the expected one divided by {:.3g}: so are the positions, or a "
                       "linear scaling was applied besides",
-                      least));
+                      (least + most) / 2));
       return;
     }
     lines.push_back(fmt::format("Frequencies are the expected ones divided by {:.4g} to {:.4g}", least, most));

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "diagnosis/narrow.h"
 #include "diagnosis/no_position.h"
 #include "diagnosis/remarks.h"
 #include "diagnosis/rotations.h"
@@ -68,8 +69,9 @@ std::optional<Diagnosis> along_heads(ConstTensorView before, ConstTensorView aft
 std::string_view name_of(AngleKind kind) noexcept { return kAngleNames[static_cast<std::size_t>(kind)]; }
 std::string_view name_of(Verdict verdict) noexcept { return kVerdictNames[static_cast<std::size_t>(verdict)]; }
 
-Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options) {
-  check_tensors(before, after, options);
+namespace {
+
+Diagnosis diagnosed(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options) {
   Diagnosis result;
   // masked scores are not finite, so these are checked first
   const bool has_scores = has_masks(before) || has_masks(after);
@@ -104,6 +106,20 @@ Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const Diagnosi
     if (guess.is_sure) result.verdict = Verdict::kNoPosition;
     if (!guess.text.empty()) result.remarks.push_back(std::move(guess.text));
   }
+  return result;
+}
+
+}  // namespace
+
+Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options) {
+  check_tensors(before, after, options);
+  const Narrowed narrowed({before, after});
+  // rounded values of a tensor that is not are a change themselves
+  const std::optional<DataType> type = narrowed.type();
+  if (!type || narrowed.tensors().before.type != *type) return diagnosed(before, after, options);
+  Diagnosis result = diagnosed(narrowed.tensors().before, narrowed.tensors().after, options);
+  result.remarks.push_back(
+      fmt::format("all values are {}, in tensors of another type: compared as {}", name_of(*type), name_of(*type)));
   return result;
 }
 

@@ -80,6 +80,13 @@ TEST(Narrowed, ExactNumbersAreNotRounded) {
   EXPECT_FALSE(alibi.values_type);
 }
 
+TEST(Narrowed, Diagnose) {
+  const Made made = saved({.dims = 64, .base = 500000}, DataType::kBF16);
+  const Diagnosis found = diagnose(made.before.view(), made.after.view());
+  EXPECT_EQ(found.verdict, Verdict::kSure) << joined(found.remarks);
+  EXPECT_NE(joined(found.remarks).find("all values are bf16"), std::string::npos) << joined(found.remarks);
+}
+
 // Two tokens at -1 and 0 are also two that count down and rotate clockwise: the simpler of the two, and not for sure.
 TEST(DiagnoseAliases, NegativePositions) {
   const Rope rope{.dims = 64, .base = 1e6};
