@@ -105,9 +105,9 @@ struct AttentionOptions {
 /// Error: f32: at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias stay below 16. f16 and bf16: another half
 ///   ulp of the result, and, if the processor multiplies bf16 in hardware and the result is not f32, the error of
 ///   representing a number as the sum of two bf16: for few queries over a bf16 cache (arm64's BFDOT) 2^-17 · Σ weight · |v|;
-///   for more queries (BFMMLA, x86-64's AMX) 2^-15 · Σ weight · |v|, and with q or k in f16, or rotated here without
-///   rounds_rotated, another 2^-14 · scale · |q| · |k| of that sum. Sums of gates add 2^-46 of the largest sum to the error
-///   of a score (2^-51 for f64), contextual positions 2^-22 · keys · the largest step between rows.
+///   for more queries, or many heads of a key head (BFMMLA, x86-64's AMX), 2^-15 · Σ weight · |v|, and with q or k in f16,
+///   or rotated here without rounds_rotated, another 2^-14 · scale · |q| · |k| of that sum. Sums of gates add 2^-46 of the
+///   largest sum to the error of a score (2^-51 for f64), contextual positions 2^-22 · keys · the largest step between rows.
 /// Range: as rotate and bias for the form.
 /// Throws: Error for a shape, type, length, position or form that is invalid; out is then left unchanged.
 /// On a GPU: docs/guide/gpu.md has what there is a kernel for, its errors and its memory. Anything else is an Error.
