@@ -104,9 +104,14 @@ std::string pairs_text(const Rope& rope) {
   }
 }
 
-// Its name, which has the key `named`, and its fields.
-std::string fields_text(const Json::Object& fields, std::string_view named) {
+// Its name, which has the key `named`, and its fields; `long_list` is what a list of many numbers is said to be.
+std::string fields_text(const Json::Object& fields, std::string_view named,
+                        fmt::format_string<const std::string&, std::size_t> long_list) {
   constexpr std::size_t kShort = 4;
+  const auto number_text = [](const Json& json) {
+    const auto* const number = json.as<double>();
+    return number == nullptr ? dump_json(json) : six_digits(*number);
+  };
   std::string text;
   for (const auto& [key, value] : fields) {
     if (value.as<std::nullptr_t>() != nullptr) continue;
@@ -114,18 +119,16 @@ std::string fields_text(const Json::Object& fields, std::string_view named) {
       text = *value.as<std::string>();
     } else if (const auto* const list = value.as<Json::Array>()) {
       if (list->size() > kShort) {
-        text += fmt::format(", {} for {} pairs", key, list->size());
+        text += ", " + fmt::format(long_list, key, list->size());
         continue;
       }
       std::vector<std::string> values;
-      for (const Json& one : *list) values.push_back(dump_json(one));
+      for (const Json& one : *list) values.push_back(number_text(one));
       text += fmt::format(", {} {}", key, fmt::join(values, ","));
     } else if (const auto* const word = value.as<std::string>()) {
       text += fmt::format(", {} {}", key, *word);
-    } else if (const auto* const number = value.as<double>()) {
-      text += fmt::format(", {} {}", key, six_digits(*number));
     } else {
-      text += fmt::format(", {} {}", key, dump_json(value));
+      text += fmt::format(", {} {}", key, number_text(value));
     }
   }
   return text;
@@ -134,7 +137,7 @@ std::string fields_text(const Json::Object& fields, std::string_view named) {
 std::string scaling_text(const RopeScaling& scaling) {
   const Rope rope{.scaling = scaling};
   const Json json = json_of(rope);
-  return fields_text(*json.find<Json::Object>("scaling"), "type");
+  return fields_text(*json.find<Json::Object>("scaling"), "type", "{} for {} pairs");
 }
 
 std::string waves_text(const TrainedWaves& form, std::optional<std::int64_t> trained_length) {
@@ -233,7 +236,7 @@ FactRows rows_of(const LayerGroup& group, const Model& model) {
     rows.emplace_back("scheme", "none: no positional encoding in these layers");
   } else {
     const Json json = json_of(*group.scheme);
-    rows.emplace_back("scheme", fields_text(*json.as<Json::Object>(), "scheme"));
+    rows.emplace_back("scheme", fields_text(*json.as<Json::Object>(), "scheme", "{} of {} numbers"));
   }
   if (group.first_position > 0) rows.emplace_back("first token", fmt::format("at position {}", group.first_position));
   add_attention_rows(rows, group);

@@ -151,7 +151,7 @@ for (const { id, input, refused: at, name, bytes, shown } of boxes) {
     for (const path of paths) {
       const called = path.split('/').pop();
       await page.locator(input).setInputFiles(path);
-      await page.waitForFunction(([where, start]) => document.querySelector(where)?.textContent.startsWith(`${start}: `), [at, called], { timeout: 10_000 }).catch(() => assert.fail(`${called} is not named`));
+      await page.waitForFunction(([where, start]) => [`${start}: `, `${start} is `].some((said) => document.querySelector(where)?.textContent.startsWith(said)), [at, called], { timeout: 10_000 }).catch(() => assert.fail(`${called} is not named`));
       const said = await page.locator(at).first().innerText();
       assert.ok(said.length < 260 && !said.includes('\n') && !/undefined|TypeError|RangeError|NaN/.test(said), said);
     }
