@@ -125,9 +125,9 @@ void on_rope(const Rope& want, const Rope& is, const Diagnosis& found, std::int6
   if (found.verdict == Verdict::kUnknown) return on_frequencies(want, is, lines);
   if (const std::optional<std::int64_t> length = length_of(want, is)) {
     lines.push_back(
-        fmt::format("base {:.9g} is that of dynamic scaling for a sequence of {} tokens. Check with "
-                    "--length {} if it has as many",
-                    is.base, *length, *length));
+        fmt::format("base: expected {:.9g}, got {:.9g}. Dynamic scaling has that base for a sequence of {} tokens: "
+                    "check with --length {} if it has as many",
+                    want.base, is.base, *length, *length));
     return;
   }
   if (differs(is.base, want.base, 1e-3)) say(lines, "base", want.base, is.base);

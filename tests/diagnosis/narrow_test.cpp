@@ -128,7 +128,7 @@ TEST(CheckAdvice, DynamicScalingOfALongerSequence) {
   const CheckResult result = check(dynamic, before.view(), after.view(), {.positions = ids});
   EXPECT_EQ(result.agreement, Agreement::kDiffers);
   ASSERT_EQ(result.advice.size(), 1u) << joined(result.advice);
-  EXPECT_TRUE(result.advice[0].ends_with("for a sequence of 4096 tokens. Check with --length 4096 if it has as many"))
+  EXPECT_TRUE(result.advice[0].ends_with("for a sequence of 4096 tokens: check with --length 4096 if it has as many"))
       << result.advice[0];
   const CheckResult long_enough = check(dynamic, before.view(), after.view(), {.positions = ids, .length = 4096});
   EXPECT_EQ(long_enough.agreement, Agreement::kAgrees) << long_enough.reason;

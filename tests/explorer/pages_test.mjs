@@ -396,6 +396,7 @@ const interactions = {
     await press(page.getByRole('button', { name: 'Move both' }), 'Enter');
     assert.equal(await score(), before);
     assert.ok((await page.locator('path.both').getAttribute('d')).length > 20);
+    await page.waitForFunction(() => !document.querySelector('.sketch-room'));
     // a hand is dragged around: a quarter of a turn of pair 2 is a quarter of its wavelength
     const m = Number(await tip(/Query/).getAttribute('aria-valuenow')), box = await page.locator('.clock').boundingBox(), at = await tip(/Query/).boundingBox();
     const [cx, cy, x, y] = [box.x + box.width / 2, box.y + box.height / 2, at.x + at.width / 2, at.y + at.height / 2];
@@ -735,6 +736,7 @@ test('every figure has its keys, its table, its files and its command', async ()
         let names = [];
         URL.createObjectURL = (blob) => { names.push(blob); return 'blob:none'; };
         HTMLAnchorElement.prototype.click = function () { files[this.download.split('.').pop()] = names.at(-1); };
+        const count = figure.numbers().length - 1;  // now: a figure may be drawn again, with more points, at any moment
         for (const button of figure.querySelectorAll('.tools button')) if (['PNG', 'SVG', 'CSV', 'NPY'].includes(button.textContent)) button.click();
         while (!files.png) await new Promise((resolve) => setTimeout(resolve, 5));
         Object.assign(URL, { createObjectURL: make });
@@ -744,7 +746,7 @@ test('every figure has its keys, its table, its files and its command', async ()
         await new Promise((resolve) => details.addEventListener('toggle', resolve, { once: true }));
         const rows = details.querySelectorAll('tbody tr').length;
         details.open = false;
-        return { keys, rows, numbers: figure.numbers().length - 1, lines: (await files.csv.text()).trim().split('\r\n').length - 1, svg: (await files.svg.text()).slice(0, 5),
+        return { keys, rows, numbers: count, lines: (await files.csv.text()).trim().split('\r\n').length - 1, svg: (await files.svg.text()).slice(0, 5),
           png: [...new Uint8Array(await files.png.slice(0, 4).arrayBuffer())], npy: new TextDecoder('latin1').decode(await files.npy.slice(1, 6).arrayBuffer()),
           label: surface.getAttribute('aria-label'), tabindex: surface.tabIndex, picture: figure.querySelector('svg.drawing')?.getAttribute('aria-label') ?? '' };
       });
@@ -828,6 +830,7 @@ test('the first figure of every page needs one module, and few bytes', async (t)
       if (/^blob:/.test(route.request().url())) return route.continue();
       asked.add(file);
       if (file.endsWith('.wasm') && file !== `${name}.wasm`) return;  // never answered
+      if (id === 'tables' && file.endsWith('.safetensors')) return;  // so that its first figure is drawn without
       const answer = await route.fetch(), body = await answer.body();
       bytes += gzipSync(body).length;
       await route.fulfill({ response: answer, body });

@@ -40,7 +40,7 @@ def check(root, build, clang):
     report = Report()
     # -UPOSENC_CPU_BACKEND comes last and wins; without the macro, the reference is the only backend.
     arguments = [clang, *library_arguments(build)[1:], "-O0", "-g0", "-fno-exceptions", "-UPOSENC_CPU_BACKEND",
-                 "-UPOSENC_CUDA", "-c"]
+                 "-UPOSENC_CUDA", f"-I{build / 'rows'}", "-c"]
     groups = [group for target, group in rooms(root, ["src"]) if not target.endswith(("_cpu", "_cuda", "_c_api"))]
     groups += [[build / "content.cpp"], [build / "classes.cpp"]]  # what the build makes of content/
     all_defined, all_undefined = set(), {}

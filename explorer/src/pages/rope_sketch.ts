@@ -26,7 +26,7 @@ function kept(): (number | null)[] | undefined {
 /// `curve` is covered by this; `point` tells which distance and score a place of the screen is, `draw` shows a line.
 export function ropeSketch(curve: HTMLElement, point: (event: PointerEvent) => { distance: number; score: number }, draw: (value: (distance: number) => number | undefined) => void, table: () => RopeTable): HTMLElement {
   const words = h('p', { class: 'hint sketch-words', role: 'status' });
-  if (view.hides('predict') || localStorageGet('posenc-guesses') === 'off' || embedded) return h('div');
+  if (view.hides('predict') || localStorageGet('posenc-guesses') === 'off' || embedded) return h('div', { class: 'sketch-words' });  // as high as the room that waits for it
   let line = kept(), isOpen = line !== undefined || localStorageGet(stored) !== null, before: { distance: number; score: number } | undefined;
   const button = (text: string, act: () => void) => h('button', { type: 'button', class: 'quiet', onclick: act }, text);
   const keep = () => localStorageSet(stored, JSON.stringify(line ?? []));
