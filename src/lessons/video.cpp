@@ -97,7 +97,8 @@ StoryMatrix where_words_go_on(Prompt prompt, const std::vector<std::int64_t>& fr
     cells.push_back({"words before + frames · patches of a frame",
                      {{{"words before", before}},
                       {{"frames", static_cast<double>(one)}, {"patches", static_cast<double>(patches)}}}});
-    const auto wide = static_cast<double>(std::max(prompt.rows, prompt.columns) / prompt.merge);
+    const std::int64_t larger = std::max(prompt.rows, prompt.columns) / prompt.merge;
+    const auto wide = static_cast<double>(larger);
     cells.push_back(
         {"words before + the larger of rows and columns", {{{"words before", before}}, {{"rows or columns", wide}}}});
     cells.push_back({"words before + the largest of frames, rows and columns",

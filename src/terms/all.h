@@ -3,6 +3,7 @@
 #include "terms/term.h"
 
 // clang-format off
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a path is not an expression
 #define POSENC_TERM(name) POSENC_QUOTED(terms/name/name.h)
 // clang-format on
 #include "posenc/terms/list.h"  // IWYU pragma: export

@@ -2,6 +2,7 @@
 // POSENC_TERM makes of its name where it is defined; src/terms/all.h includes their modules in this way.
 #ifndef POSENC_TERM
 // clang-format off
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a path is not an expression
 #define POSENC_TERM(name) POSENC_QUOTED(posenc/terms/name.h)
 // clang-format on
 #endif
