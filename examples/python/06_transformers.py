@@ -16,4 +16,4 @@ print("the logits differ by less than 1e-5:", bool((ours - theirs).abs().max() <
 print(posenc.watch(model))
 # prints:
 # the logits differ by less than 1e-5: True
-# llama: all 2 layers rotate as the config says
+# llama: all 2 layers rotate and attend as the config says

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "posenc/posenc.h"
+#include "sanitized.h"
 
 namespace posenc::pool_test {
 namespace {
@@ -27,7 +28,8 @@ std::vector<float> some_values(std::int64_t count) {
 }
 
 TEST(Pool, EveryVerbRunsOnIt) {
-  constexpr std::int64_t kTokens = 2048, kHeads = 4, kFeatures = 64;
+  constexpr std::int64_t kHeads = 4, kFeatures = 64;
+  const std::int64_t kTokens = is_sample() ? 512 : 2048;
   const Extents tensor = {1, kHeads, kTokens, kFeatures};
   const std::vector<float> x = some_values(count_of(tensor));
   const Rotation rope = prepare(Rope{.dims = kFeatures});
@@ -79,7 +81,7 @@ TEST(Pool, EveryVerbRunsOnIt) {
        [&](auto& out, const posenc::Run& run) { copy_slots(view(out.data(), tensor), backwards, slots, run); }},
       {"bias",
        [&](auto& out, const posenc::Run& run) {
-         bias(view(out.data(), {kHeads, 256, 512}), {}, {}, slopes, run);
+         bias(view(out.data(), {kHeads, kTokens / 8, 512}), {}, {}, slopes, run);
        }},
       {"attention",
        [&](auto& out, const posenc::Run& run) {
