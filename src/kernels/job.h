@@ -129,6 +129,7 @@ struct Backend {
   void (*bias)(const BiasJob&);
   void (*bias_backward)(const BiasBackwardJob&);
   void (*write_slots)(const SlotJob&) = nullptr;  // for tensors on a GPU; on the host, verbs use the functions above
+  bool rotates_to_slots = true;                   // whether rotate takes a part with slots
 };
 extern const Backend kReferenceBackend;
 extern const Backend kCpuBackend;

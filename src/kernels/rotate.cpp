@@ -303,18 +303,21 @@ void rotate_to_slots(std::string_view verb, const HeadTensor<void>& cache, const
                      std::span<const std::int64_t> slots, const HeadTensor<const void>& k,
                      const TokenPositions& positions, const Rotation& form) {
   RotateJob job;
-  if (cache.type == DataType::kE4M3) {  // rotated by itself, because a scale comes before the rounding
-    const DataType type = k.type == DataType::kF64 ? DataType::kF64 : DataType::kF32;
+  const Backend& backend = backend_for(verb, Device::kHost);
+  const bool is_scaled = cache.type == DataType::kE4M3;  // a scale comes before the rounding
+  if (is_scaled || !backend.rotates_to_slots) {
+    const DataType wide = k.type == DataType::kF64 ? DataType::kF64 : DataType::kF32;
+    const DataType type = is_scaled ? wide : cache.type;
     const Extents shape = {k.batch, k.heads, k.sequence, k.features};
     AlignedVector<std::byte> memory(count_of(shape) * size_of(type));
     const HeadTensor<void> rotated = heads_of(verb, "k", TensorView(memory.data(), type, shape));
     job.parts[0] = {.out = rotated, .x = k, .first = first_rotated(verb, "k", form, k)};
-    run_checked(verb, backend_for(verb, Device::kHost), job, positions, form);
+    run_checked(verb, backend, job, positions, form);
     copy_to_slots(cache, scales, slots, read_only(rotated));
     return;
   }
   job.parts[0] = {.out = cache, .x = k, .first = first_rotated(verb, "k", form, k), .slots = slots.data()};
-  run_checked(verb, backend_for(verb, Device::kHost), job, positions, form);
+  run_checked(verb, backend, job, positions, form);
 }
 
 }  // namespace kernels

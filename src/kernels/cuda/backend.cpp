@@ -12,7 +12,8 @@ void bias_backward(const BiasBackwardJob& job);
 void write_slots(const SlotJob& job);
 
 namespace {
-constexpr Backend kBackend = {"cuda", &add, &add_backward, &rotate, &bias, &bias_backward, &write_slots};
+constexpr Backend kBackend = {"cuda", &add,           &add_backward, &rotate,
+                              &bias,  &bias_backward, &write_slots,  /*rotates_to_slots=*/false};
 }  // namespace
 }  // namespace cuda
 
