@@ -29,7 +29,7 @@ std::vector<float> some_values(std::int64_t count) {
 
 TEST(Pool, EveryVerbRunsOnIt) {
   constexpr std::int64_t kHeads = 4, kFeatures = 64;
-  const std::int64_t kTokens = is_sample() ? 512 : 2048;
+  const std::int64_t kTokens = is_sample() ? 1024 : 2048;
   const Extents tensor = {1, kHeads, kTokens, kFeatures};
   const std::vector<float> x = some_values(count_of(tensor));
   const Rotation rope = prepare(Rope{.dims = kFeatures});

@@ -7,8 +7,8 @@
 
 #include "kernels/cpu/double_rows.h"
 #include "kernels/cpu/fetch.h"
-#include "kernels/cpu/machine.h"
 #include "kernels/cpu/mixed_rows.h"
+#include "kernels/cpu/rotate_rows.h"
 #include "kernels/cpu/row_math.h"
 #include "kernels/rotation_element.h"
 
@@ -144,7 +144,7 @@ template <class W> class CosSinMaker {
   }
   // Rounding to bf16 by additions relies on tables whose NaNs have no payload.
   bool any_nan_will_do() const {
-    if (machine_rounds_to_bf16()) return true;
+    if (rotates_any_nan_to_bf16()) return true;
     const auto is_bf16 = [](const RotateJob::Part& part) { return part.x.type == DataType::kBF16; };
     return std::none_of(job_.parts.begin(), job_.parts.begin() + job_.count, is_bf16);
   }

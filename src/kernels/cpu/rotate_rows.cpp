@@ -163,9 +163,10 @@ void rotate_f16(const RotateRows<Half, float>& rows) {
 #endif
   rotate_all<Half>(rows);
 }
+bool rounds_bf16_by_instruction() { return POSENC_NATIVE_16 != 0 && machine_rounds_to_bf16(); }
 void rotate_bf16(const RotateRows<BFloat16, float>& rows) {
 #if POSENC_NATIVE_16
-  if (machine_rounds_to_bf16()) return rotate_all<NativeBFloat16>(rows);
+  if (rounds_bf16_by_instruction()) return rotate_all<NativeBFloat16>(rows);
 #endif
   rotate_all<BFloat16>(rows);
 }
@@ -180,11 +181,13 @@ HWY_EXPORT(rotate_f32);
 HWY_EXPORT(rotate_f64);
 HWY_EXPORT(rotate_f16);
 HWY_EXPORT(rotate_bf16);
+HWY_EXPORT(rounds_bf16_by_instruction);
 
 void rotate_rows(const RotateRows<float, float>& rows) noexcept { HWY_DYNAMIC_DISPATCH(rotate_f32)(rows); }
 void rotate_rows(const RotateRows<double, double>& rows) noexcept { HWY_DYNAMIC_DISPATCH(rotate_f64)(rows); }
 void rotate_rows(const RotateRows<Half, float>& rows) noexcept { HWY_DYNAMIC_DISPATCH(rotate_f16)(rows); }
 void rotate_rows(const RotateRows<BFloat16, float>& rows) noexcept { HWY_DYNAMIC_DISPATCH(rotate_bf16)(rows); }
+bool rotates_any_nan_to_bf16() noexcept { return HWY_DYNAMIC_DISPATCH(rounds_bf16_by_instruction)(); }
 
 }  // namespace posenc::kernels::cpu
 #endif

@@ -31,5 +31,8 @@ void rotate_rows(const RotateRows<float, float>& rows) noexcept;
 void rotate_rows(const RotateRows<double, double>& rows) noexcept;
 void rotate_rows(const RotateRows<Half, float>& rows) noexcept;
 void rotate_rows(const RotateRows<BFloat16, float>& rows) noexcept;
+/// Whether a NaN of a table may have any payload if results are bf16: where an instruction rounds them. Others add half a unit,
+/// which a payload of ones carries into the sign.
+bool rotates_any_nan_to_bf16() noexcept;
 
 }  // namespace posenc::kernels::cpu
