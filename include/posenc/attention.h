@@ -140,7 +140,9 @@ class AttentionPlan {
 /// Makes a plan for tensors of these shapes and types; their data is not read. The plan copies the options but not the
 /// spans and tensors they refer to, which are read at each call: a decoder updates key_lengths, block_table and ids in
 /// place.
-/// Throws: as attention, for everything that can be checked at this point, and for packed queries over a paged cache.
+/// With packed queries over a paged cache, a call may have fewer tokens than the plan: the options then count for the first
+/// ones. `packed` is read at each call too, 0 for a sequence without queries; its numbers do not matter here.
+/// Throws: as attention, for everything that can be checked at this point.
 AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions& options = {});
 
 /// The size in bytes that Run::workspace must have for a call of the plan on `threads` threads (0: as many as threads()
@@ -149,7 +151,7 @@ std::size_t workspace_bytes(const AttentionPlan& plan, int threads = 0);
 
 /// attention with the options of a plan. With a workspace, the cpu backend allocates nothing in f32, f16 and bf16 without
 /// `weights` (without Run::pool, the library's own threads may allocate when they start).
-/// Throws: as attention; also for shapes or types that differ from the plan's, a workspace that is too small, and a plan that
+/// Throws: as attention; also for shapes or types that differ from the plan's (but for fewer packed tokens), a workspace that is too small, and a plan that
 /// was moved from.
 void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                const Run& run = {});

@@ -370,8 +370,8 @@ POSENC_API int posenc_attention_workspace(const posenc_attention_inputs* inputs,
    memory, and the tables of the form, must outlive the plan; their descriptions (posenc_tensor, shape) need not. */
 typedef struct posenc_plan posenc_plan; /* any number of threads may share it */
 
-/* q, k and v of `like` have the shapes and types of every call; their data is not read. Packed queries over pages are an
-   error. */
+/* q, k and v of `like` have the shapes and types of every call; their data is not read. With packed queries over pages, a
+   call may have fewer tokens in q and out: what the options have for each query then counts for the first ones. */
 POSENC_API int posenc_plan_attention(const posenc_attention_inputs* like, const posenc_attention_options* options,
                                      posenc_plan** out);
 /* The size in bytes that posenc_run.workspace must have for a call on `threads` threads (0: as many as posenc_threads

@@ -76,7 +76,8 @@ def plan_attention(
     ids in place. They are contiguous int64, block_table int32; lists are rejected, because the plan
     could not see later changes.
     With f32, f16 and bf16, and without weights, a call allocates nothing but `out`, if that is not given.
-    Raises: as attention, and for packed queries over pages.
+    With packed queries over pages, a call may have fewer tokens than the plan.
+    Raises: as attention.
     """
     return make_plan(q, k, v, form, {given}, {values}, order, cache_order, threads, dtype)
 

@@ -305,6 +305,26 @@ class Plans(unittest.TestCase):
             worker.join()
         self.assertEqual(wrong, [])
 
+    def test_packed_steps(self):
+        """Steps with other numbers of queries of each sequence, and fewer tokens than the plan."""
+        counts, most = np.zeros(2, np.int64), 6
+        plan = posenc.plan_attention(np.zeros((most, HEADS, D), "f"), self.batch.keys, self.batch.values, ROPE, packed=counts, order="thd",
+                                     threads=1, **self.options)
+        for step in ([4, 2], [1, 1], [0, 3], [2, 0]):
+            self.batch.append(step)
+            counts[:], self.lengths[:] = step, self.batch.done
+            for s, row in enumerate(self.batch.rows):
+                self.table[s, :len(row)] = row
+            q = tokens(sum(step), HEADS)
+            made = plan(q, self.batch.keys, self.batch.values)
+            ends = np.cumsum([0, *step])
+            for s, count in enumerate(step):
+                if count:
+                    mine = slice(ends[s], ends[s + 1])
+                    self.assertLess(np.abs(made[mine] - self.batch.wanted(s, q[mine])).max(), 5e-6, (step, s))
+        with self.assertRaisesRegex(posenc.Error, "the plan was made for q of type f32"):
+            plan(tokens(most + 1, HEADS), self.batch.keys, self.batch.values)
+
     def test_refusals(self):
         keys, values = self.batch.keys, self.batch.values
         bad = [
@@ -314,7 +334,8 @@ class Plans(unittest.TestCase):
             (lambda: self.plan(key_lengths=np.zeros(4, np.int64)[::2]), posenc.Error, "key_lengths must be dense i64"),
             (lambda: self.plan(block_table=self.table.astype(np.int64)), posenc.Error, "block_table must be dense i32"),
             (lambda: self.plan(block_table=np.zeros((2, 8), np.int32)[:, ::2]), posenc.Error, "block_table must be dense i32"),
-            (lambda: self.plan(packed=np.array([1, 1])), posenc.Error, "packed queries over a paged cache cannot be planned"),
+            (lambda: self.plan(packed=[1, 1]), TypeError, "packed must be an array"),
+            (lambda: self.plan(packed=np.array([1, 1])), posenc.Error, "packed queries must have a batch of 1 but q has 2"),
             (lambda: self.plan(threads=-1), posenc.Error, "threads must be between 0 and 1024 but is -1"),
             (lambda: self.plan()(self.q[:1], keys, values), posenc.Error, "the plan was made for q of type f32"),
             (lambda: self.plan()(self.q.astype("d"), keys, values), posenc.Error, "the plan was made for q of type f32"),

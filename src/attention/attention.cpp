@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -56,29 +55,43 @@ void check_outputs_apart(const AttentionCall& call) {
   check_apart(call.verb, outputs[1], outputs[2]);
 }
 
-// All parts are checked before any is computed.
-void attend_packed_pages(const AttentionCall& call) {
-  std::deque<PackedPart> parts = packed_parts(call);
+// All groups are checked before any is computed: the first is when it is planned, the others before that, without the
+// keys' rotation, which takes long and does not fail for one group alone, except beyond the range of a table or growth.
+void attend_packed_pages(const AttentionCall& call, const RotationForms* forms) {
+  const PackedCall packed(call);
   check_outputs_apart(call);
-  std::optional<RotationForms> forms;
-  if (call.rotation != nullptr) forms = forms_of(*call.rotation);
-  std::deque<Plan> plans;
-  for (const PackedPart& part : parts) {
-    Plan& plan = plans.emplace_back();
-    plan.forms = forms ? &*forms : nullptr;
-    plan_tensors(part.call, plan);
+  std::optional<RotationForms> own_forms;
+  if (call.rotation != nullptr && forms == nullptr) forms = &own_forms.emplace(forms_of(*call.rotation));
+  const auto plan_part = [&](const AttentionCall& part, Plan& plan) {
+    plan.forms = forms;
+    plan_tensors(part, plan);
     plan.backend = &selected_attention(call.verb);
-    plan_position(part.call, plan);
-  }
-  for (const Plan& plan : plans) {
+    plan_position(part, plan);
+  };
+  bool is_first = true;
+  packed.each_group([&](const SequenceGroup& group) {
+    if (std::exchange(is_first, false)) return;
+    const kernels::UseRest memory;
+    PackedPart part(packed, group);
+    if (call.rotation != nullptr && !has_table(*call.rotation) && !has_growth(*call.rotation)) {
+      part.call.keys_are_rotated = true;
+    }
+    Plan plan;
+    plan_part(part.call, plan);
+  });
+  packed.each_group([&](const SequenceGroup& group) {
+    const kernels::UseRest memory;
+    const PackedPart part(packed, group);
+    Plan plan;
+    plan_part(part.call, plan);
     if (has_work(plan.job)) plan.backend->forward(plan.job);
-  }
+  });
 }
 
 // Checks every argument and computes. `forms`: those of the call's rotation, if already made.
 void compute(const AttentionCall& call, const RotationForms* forms, const Run& run) {
   if (call.has_packed_pages()) {
-    attend_packed_pages(call);
+    attend_packed_pages(call, forms);
     return;
   }
   Plan plan;
@@ -123,7 +136,7 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
 // 0.
 struct WorstCase {
   AttentionCall call;
-  std::vector<std::int64_t> query_lengths, key_lengths, query_ids, key_ids;
+  std::vector<std::int64_t> query_lengths, key_lengths, packed, query_ids, key_ids;
   std::vector<std::int32_t> block_table, narrow_query_ids, narrow_key_ids;
 
   explicit WorstCase(const AttentionCall& given) : call(given) {
@@ -136,6 +149,11 @@ struct WorstCase {
     call.key_lengths = key_lengths;
     query_lengths.assign(given.query_lengths.size(), given.inputs.q.shape.back(1));
     call.query_lengths = query_lengths;
+    if (given.has_packed_pages()) {
+      packed.assign(given.packed.size(), 0);
+      packed[0] = given.inputs.q.shape.back(1);
+      call.packed = packed;
+    }
     const auto zero = [](std::optional<Positions>& positions, auto& ids, auto& narrow_ids) {
       if (!positions) return;
       ids.assign(positions->ids.size(), 0);
@@ -179,6 +197,24 @@ struct AttentionPlan::Made {
   std::size_t shared = 0, piece = 0;  // bytes of a workspace, per call and per thread
 
   ConstTensorView placed(const ConstTensorView& x) const { return axes ? heads_first(x, *axes) : x; }
+
+  // Takes the memory of a call, and does nothing else.
+  void take_memory(const AttentionCall& one) const {
+    Plan plan;
+    plan.forms = forms ? &*forms : nullptr;
+    plan.backend = &selected_attention(one.verb);
+    plan_inputs(one, plan);
+    plan_position(one, plan);
+    plan.job.out.type = one.inputs.q.type;
+    if (has_work(plan.job) && plan.backend->count != nullptr) plan.backend->count(plan.job);
+  }
+  // The most of all that are counted.
+  template <class Take> void count(const Take& take) {
+    kernels::CountMemory counted;
+    take();
+    shared = std::max(shared, counted.shared);
+    piece = std::max(piece, counted.piece);
+  }
 };
 
 AttentionPlan::AttentionPlan(Made* made) noexcept : made_(made) {}
@@ -194,11 +230,6 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
   for (const ConstTensorView& x : {like.q, like.k, like.v}) {
     if (x.device != Device::kHost) raise("plan_attention: plans are for tensors on the host");
   }
-  if (!options.packed.empty() && !options.block_table.empty()) {
-    raise(
-        "plan_attention: packed queries over a paged cache cannot be planned; use a batch in which every sequence has the same "
-        "number of queries");
-  }
   made->options = options;
   if (options.axes && has_heads_last(*options.axes)) made->axes = options.axes;
   AttentionCall& call = made->call = call_of("plan_attention", {}, {like.q, like.k, like.v}, made->options);
@@ -213,19 +244,15 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
     *x = with_rows_of(zeros, *x);
     check_tensor(call.verb, "a tensor", *x, 2, 4, "2 to 4 axes, batch, heads, sequence, features", Types::kOfCache);
   }
+  if (call.has_packed_pages()) call.planned_tokens = call.inputs.q.shape.back(1);
   const WorstCase worst(call);
-  kernels::CountMemory count;
-  {
-    Plan plan;
-    plan.forms = made->forms ? &*made->forms : nullptr;
-    plan.backend = &selected_attention(call.verb);
-    plan_inputs(worst.call, plan);
-    plan_position(worst.call, plan);
-    plan.job.out.type = call.inputs.q.type;
-    if (has_work(plan.job) && plan.backend->count != nullptr) plan.backend->count(plan.job);
+  if (!call.has_packed_pages()) {
+    made->count([&] { made->take_memory(worst.call); });
+  } else {
+    const PackedCall packed(worst.call);
+    packed.each_largest_group(
+        [&](const SequenceGroup& group) { made->count([&] { made->take_memory(PackedPart(packed, group).call); }); });
   }
-  made->shared = count.shared;
-  made->piece = count.piece;
   for (ConstTensorView* x : {&call.inputs.q, &call.inputs.k, &call.inputs.v}) x->data = nullptr;
   call.verb = kAttention;
   return AttentionPlan(made.release());
@@ -244,7 +271,12 @@ void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, Con
   const AttentionPlan::Made& made = *plan.made_;
   AttentionCall call = made.call;
   call.inputs = {made.placed(q), made.placed(k), made.placed(v)};
-  check_like("q", call.inputs.q, made.call.inputs.q);
+  ConstTensorView like_q = made.call.inputs.q;
+  if (made.call.planned_tokens > 0 && call.inputs.q.shape.rank == like_q.shape.rank) {
+    std::int64_t& tokens = like_q.shape[like_q.shape.rank - 2];
+    tokens = std::min(tokens, call.inputs.q.shape.back(1));
+  }
+  check_like("q", call.inputs.q, like_q);
   check_like("k", call.inputs.k, made.call.inputs.k);
   check_like("v", call.inputs.v, made.call.inputs.v);
   for (const ConstTensorView& x : {call.inputs.q, call.inputs.k, call.inputs.v}) {

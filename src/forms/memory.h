@@ -37,6 +37,17 @@ class UseArena {
 /// The arena in use; null: none.
 Arena* arena_in_use() noexcept;
 
+/// While it lives, this thread's calls allocate from what is left of the arena in use, if there is one. All of it is free
+/// again afterwards, in whatever order it was returned.
+class UseRest {
+ public:
+  UseRest() : rest_(arena_in_use() != nullptr ? Arena(arena_in_use()->rest()) : Arena()) {}
+
+ private:
+  Arena rest_;
+  UseArena use_{arena_in_use() != nullptr ? &rest_ : nullptr};
+};
+
 /// While it lives, counts the bytes that this thread allocates: the most that an arena must hold.
 class CountMemory {
  public:

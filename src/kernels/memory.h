@@ -13,5 +13,6 @@ using posenc::give_lines;
 using posenc::take_and_give;
 using posenc::take_lines;
 using posenc::UseArena;
+using posenc::UseRest;
 
 }  // namespace posenc::kernels

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <thread>
 
 #include "attention/allocations.h"
 #include "attention/oracle.h"
+#include "attention/two_threads.h"
 #include "backends.h"
 #include "posenc/cache.h"
 #include "posenc/error.h"
@@ -22,56 +22,9 @@ namespace {
 using tests::for_each_host_engine;
 using tests::Heads;
 using tests::random_heads;
+using tests::TwoThreads;
 
 constexpr std::int64_t kHeads = 4, kKeyHeads = 2, kFeatures = 16;
-
-// A thread that waits for work beside the calling one, as an engine has them.
-class TwoThreads {
- public:
-  TwoThreads() : worker_([this] { work(); }) {}
-  ~TwoThreads() {
-    stops_ = true;
-    worker_.join();
-  }
-  TwoThreads(const TwoThreads&) = delete;
-  TwoThreads& operator=(const TwoThreads&) = delete;
-  Pool pool() { return {&TwoThreads::run, this}; }
-  std::atomic<std::int64_t> calls = 0, items_of_worker = 0;
-
- private:
-  static void run(void* context, std::int64_t count, void (*item)(void*, std::int64_t), void* data) {
-    auto& self = *static_cast<TwoThreads*>(context);
-    ++self.calls;
-    self.item_ = item;
-    self.data_ = data;
-    self.next_ = 0;
-    self.count_ = count;
-    self.is_open_ = true;
-    self.take_items();
-    self.is_open_ = false;
-    while (self.is_busy_) std::this_thread::yield();
-  }
-  void take_items() {
-    for (std::int64_t i = next_++; i < count_; i = next_++) {
-      item_(data_, i);
-      if (std::this_thread::get_id() == worker_.get_id()) ++items_of_worker;
-    }
-  }
-  void work() {
-    const tests::CountOfThread count;
-    while (!stops_) {
-      is_busy_ = true;
-      if (is_open_) take_items();
-      is_busy_ = false;
-      std::this_thread::yield();
-    }
-  }
-  void (*item_)(void*, std::int64_t) = nullptr;
-  void* data_ = nullptr;
-  std::atomic<std::int64_t> next_ = 0, count_ = 0;
-  std::atomic<bool> is_open_ = false, is_busy_ = false, stops_ = false;
-  std::thread worker_;
-};
 
 struct Case {
   std::string name;
@@ -180,17 +133,6 @@ TEST(AttentionPlan, GivesTheBytesOfAttention) {
   EXPECT_GT(two.calls, 0);
 }
 
-// A thread's first call registers what it keeps, which the C++ run-time allocates for.
-void warm_up(TwoThreads& two) {
-  const Heads<float> x = random_heads<float>(1, kHeads, 1, kFeatures, 1),
-                     k = random_heads<float>(1, kHeads, 64, kFeatures, 2);
-  Heads<float> out = x;
-  for (int i = 0; i < 1000000 && two.items_of_worker == 0; ++i) {
-    attention(out.view(), x.view(), k.view(), k.view(), {}, {.threads = 2, .pool = two.pool()});
-  }
-  ASSERT_GT(two.items_of_worker, 0);
-}
-
 // Appends a token and attends, as a layer of a decoder does, over the ends of pages and of the chunks that keys are
 // split into. The first step of each thread may make what it keeps.
 template <class T>
@@ -224,7 +166,7 @@ TEST(AttentionPlan, ADecodingStepAllocatesNothing) {
   const tests::CountOfThread count;
   const std::vector<float> table = values(32 * kHeads), sinks = values(kHeads);
   TwoThreads two;
-  warm_up(two);
+  tests::warm_up(two);
   const std::int64_t counted = tests::allocations;
   const auto one = std::make_unique<int>(1);
   const int* volatile const seen = one.get();       // volatile: or a compiler may leave the allocation out
@@ -257,7 +199,7 @@ TEST(AttentionPlan, APromptAllocatesNothing) {
   const tests::CountOfThread count;
   TwoThreads two;
   force_backend("cpu");
-  warm_up(two);
+  tests::warm_up(two);
   for (const Case& given : cases(table, sinks)) {
     SCOPED_TRACE(given.name);
     AttentionOptions options = given.options;

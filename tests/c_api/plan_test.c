@@ -226,8 +226,22 @@ static void test_decoder(void) {
   int64_t counts[kSequences] = {1, 1};
   const posenc_tensor packed = tensor(counts, kI64, 1, SHAPE(kSequences));
   options.packed = &packed;
-  REFUSES(posenc_plan_attention(&like, &options, &plan), POSENC_INVALID,
-          "packed queries over a paged cache cannot be planned");
+  const posenc_tensor tokens = tensor(q, kF32, 3, SHAPE(kHeads, kSequences, kD)),
+                      rows = tensor(got, kF32, 3, SHAPE(kHeads, kSequences, kD)),
+                      others = tensor(again, kF32, 3, SHAPE(kHeads, kSequences, kD));
+  like.q = &tokens;
+  OK(posenc_plan_attention(&like, &options, &plan));
+  for (int step = 0; step < 3; ++step) { /* the numbers of queries are read at each call */
+    counts[0] = step, counts[1] = kSequences - step;
+    OK(posenc_attention_planned(plan, &rows, &tokens, &k_cache, &v_cache, NULL));
+    OK(posenc_attention(&others, &tokens, &k_cache, &v_cache, &options, NULL));
+    CHECK(memcmp(got, again, sizeof got) == 0);
+  }
+  counts[1] = 1;
+  REFUSES(posenc_attention_planned(plan, &rows, &tokens, &k_cache, &v_cache, NULL), POSENC_INVALID,
+          "the packed lengths must sum to the 2 tokens of q");
+  posenc_plan_free(plan);
+  like.q = &query;
   REFUSES(posenc_plan_attention(NULL, &options, &plan), POSENC_INVALID, "inputs is missing");
   options.packed = NULL;
   like.v = NULL;

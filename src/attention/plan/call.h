@@ -32,6 +32,8 @@ struct AttentionCall {
 
   ConstTensorView sinks, mask, position_queries, log_gates, k_scale, v_scale;
   TensorView weights, logsumexp;
+  // With packed queries over pages, the tokens of a plan's q, for which its options are; a call may have fewer. 0: no plan.
+  std::int64_t planned_tokens = 0;
 
   bool has_lengths() const { return !query_lengths.empty() || !key_lengths.empty(); }
   /// Whether queries of several sequences are packed and their keys are in pages.

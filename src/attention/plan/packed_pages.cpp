@@ -6,37 +6,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "attention/plan/arguments.h"
 #include "posenc/error.h"
 
 namespace posenc::attend {
 namespace {
-
-// `count` sequences from `sequence` on, each with `queries` queries; `first` is the first query of them all.
-struct SequenceGroup {
-  std::int64_t sequence, count, first, queries;
-};
-
-struct PackedCall {
-  const AttentionCall& whole;
-  std::int64_t sequences, tokens, keys, heads;  // keys: the capacity of a sequence
-
-  std::vector<SequenceGroup> groups() const {
-    std::vector<SequenceGroup> found;
-    std::int64_t first = 0;
-    for (std::int64_t s = 0; s < sequences; ++s) {
-      const std::int64_t queries = whole.packed[s];
-      if (queries > 0 && !found.empty() && found.back().queries == queries &&
-          found.back().sequence + found.back().count == s) {
-        ++found.back().count;
-      } else if (queries > 0) {
-        found.push_back({s, 1, first, queries});
-      }
-      first += queries;
-    }
-    return found;
-  }
-};
 
 // [heads, tokens of all, features] as [sequences of the group, heads, queries of each, features].
 template <class Void> BasicTensorView<Void> rows_as_batch(const BasicTensorView<Void>& x, const SequenceGroup& part) {
@@ -48,18 +24,14 @@ template <class Void> BasicTensorView<Void> rows_as_batch(const BasicTensorView<
   return batch;
 }
 
-ConstTensorView mask_part(const PackedCall& call, const SequenceGroup& part) {
-  const ConstTensorView& mask = call.whole.mask;
-  if (mask.data == nullptr) return mask;
-  check_mask(call.whole.verb, mask, {1, call.heads, call.tokens, call.keys});
-  return mask.shape.rank < 2 || mask.shape.back(1) == 1 ? mask : rows_as_batch(mask, part);
-}
+bool has_row_for_each_query(const ConstTensorView& mask) { return mask.shape.rank > 1 && mask.shape.back(1) != 1; }
 
 // Ids [axes, sequences, tokens], of which some sequences are needed.
 template <class Id> std::span<const Id> ids_part(std::span<const Id> ids, int axes, std::int64_t first,
-                                                 std::int64_t count, std::vector<Id>& storage) {
+                                                 std::int64_t count, kernels::AlignedVector<Id>& storage) {
   if (axes <= 1) return ids.subspan(first, static_cast<std::size_t>(count));
   const std::int64_t of_axis = std::ssize(ids) / axes;
+  storage.reserve(axes * count);
   for (int axis = 0; axis < axes; ++axis) {
     const auto from = ids.begin() + axis * of_axis + first;
     storage.insert(storage.end(), from, from + count);
@@ -67,56 +39,25 @@ template <class Id> std::span<const Id> ids_part(std::span<const Id> ids, int ax
   return storage;
 }
 
-void set_query_positions(const PackedCall& call, const SequenceGroup& part, PackedPart& made) {
-  if (!call.whole.query_positions) return;
-  Positions& positions = *made.call.query_positions;
-  const std::int64_t ids = std::ssize(positions.ids) + std::ssize(positions.ids_i32);
-  if (ids == 0) {
-    raise(fmt::format("{}: with packed queries over a paged cache, query_positions must be ids, one per token",
-                      call.whole.verb));
-  }
-  if (positions.axes < 1 || ids != positions.axes * call.tokens) {
-    raise(fmt::format("{}: {} position ids do not fit {} tokens and {} axes", call.whole.verb, ids, call.tokens,
-                      positions.axes));
-  }
-  const std::int64_t count = part.count * part.queries;
-  if (!positions.ids.empty()) {
-    positions.ids = ids_part(positions.ids, positions.axes, part.first, count, made.query_ids);
-  } else {
-    positions.ids_i32 = ids_part(positions.ids_i32, positions.axes, part.first, count, made.narrow_query_ids);
-  }
+std::int64_t count_of_ids(const std::optional<Positions>& positions) {
+  return positions ? std::ssize(positions->ids) + std::ssize(positions->ids_i32) : 0;
 }
 
-void set_key_positions(const PackedCall& call, const SequenceGroup& part, PackedPart& made) {
-  if (!call.whole.key_positions) return;
-  Positions& positions = *made.call.key_positions;
-  const std::int64_t ids = std::ssize(positions.ids) + std::ssize(positions.ids_i32);
-  if (positions.axes < 1 || ids != positions.axes * call.sequences * call.keys) return;  // one list for all, or none
-  const std::int64_t first = part.sequence * call.keys, count = part.count * call.keys;
-  if (!positions.ids.empty()) {
-    positions.ids = ids_part(positions.ids, positions.axes, first, count, made.key_ids);
-  } else {
-    positions.ids_i32 = ids_part(positions.ids_i32, positions.axes, first, count, made.narrow_key_ids);
-  }
-}
-
-// The arguments with one row per sequence.
-void set_sequences(const PackedCall& call, const SequenceGroup& part, AttentionCall& own) {
-  const auto rows = [&](auto span) {
-    const std::int64_t row = std::ssize(span) / call.sequences;
-    return span.subspan(part.sequence * row, static_cast<std::size_t>(part.count * row));
+// A plan's options are for its tokens; the call has the first of these.
+void take_first_tokens(AttentionCall& call, std::int64_t tokens) {
+  const auto cut = [&](auto& view, int axis_from_end) {
+    const int axis = view.shape.rank - 1 - axis_from_end;
+    if (view.data == nullptr || axis < 0 || view.strides.rank != view.shape.rank) return;  // others are found below
+    if (view.shape[axis] > tokens) view = slice(view, axis, 0, tokens);
   };
-  own.packed = own.packed_keys = {};
-  own.key_lengths = rows(own.key_lengths);
-  own.block_table = rows(own.block_table);
-  own.key_mask = rows(own.key_mask);
-  own.spans = rows(own.spans);
-  if (own.log_gates.data != nullptr && own.log_gates.shape.rank == 3) {
-    own.log_gates = slice(own.log_gates, 0, part.sequence, part.count);
-  }
+  if (has_row_for_each_query(call.mask)) cut(call.mask, 1);
+  cut(call.weights, 1);
+  cut(call.position_queries, 1);
+  cut(call.logsumexp, 0);
 }
 
-PackedCall checked_call(const AttentionCall& call) {
+// Returns the tokens of each sequence that its pages have room for.
+std::int64_t check_whole(const AttentionCall& call, const HeadTensor<const void>& q) {
   for (const ConstTensorView& x : {ConstTensorView(call.out), call.inputs.q, call.inputs.k, call.inputs.v}) {
     if (x.device != Device::kHost)
       raise(fmt::format("{}: packed queries over a paged cache must be on the host", call.verb));
@@ -125,9 +66,8 @@ PackedCall checked_call(const AttentionCall& call) {
     raise(fmt::format("{}: packed queries over a paged cache cannot be combined with query_lengths or packed_keys",
                       call.verb));
   }
-  const HeadTensor<const void> q = tensor_of(call.verb, "q", call.inputs.q),
-                               k = tensor_of(call.verb, "k", call.inputs.k),
-                               v = tensor_of(call.verb, "v", call.inputs.v);
+  const HeadTensor<const void> k = tensor_of(call.verb, "k", call.inputs.k, Types::kOfCache),
+                               v = tensor_of(call.verb, "v", call.inputs.v, Types::kOfCache);
   if (q.batch != 1) raise(fmt::format("{}: packed queries must have a batch of 1 but q has {}", call.verb, q.batch));
   const auto check_size = [&](std::string_view what, std::int64_t size, std::int64_t wanted) {
     if (size != wanted) raise(fmt::format("{}: {} has {} numbers but must have {}", call.verb, what, size, wanted));
@@ -150,7 +90,9 @@ PackedCall checked_call(const AttentionCall& call) {
   const std::int64_t keys = pages * k.sequence;
   if (!call.key_mask.empty()) check_size("key_mask", std::ssize(call.key_mask), sequences * keys);
   if (!call.spans.empty()) check_size("spans", std::ssize(call.spans), sequences * keys);
-  check_result(call.verb, "out", call.out, {call.inputs.q.type, q, v.features});
+  if (call.out.shape.rank > 0) {  // a plan has none
+    check_result(call.verb, "out", call.out, {call.inputs.q.type, q, v.features});
+  }
   if (call.weights.data != nullptr) check_result(call.verb, "weights", call.weights, {call.inputs.q.type, q, keys});
   if (const ConstTensorView& own = call.position_queries; own.data != nullptr) {
     check_result(call.verb, "position_queries", own,
@@ -164,35 +106,100 @@ PackedCall checked_call(const AttentionCall& call) {
   whole.q = q;
   whole.v.type = call.inputs.v.type;
   if (call.logsumexp.data != nullptr) logsumexp_of(call.verb, call.logsumexp, whole);
-  return {call, sequences, q.sequence, keys, q.heads};
+  return keys;
+}
+
+// The arguments with one row per sequence.
+void set_sequences(const SequenceGroup& part, std::int64_t sequences, AttentionCall& own) {
+  const auto rows = [&](auto span) {
+    const std::int64_t row = std::ssize(span) / sequences;
+    return span.subspan(part.sequence * row, static_cast<std::size_t>(part.count * row));
+  };
+  own.packed = own.packed_keys = {};
+  own.key_lengths = rows(own.key_lengths);
+  own.block_table = rows(own.block_table);
+  own.key_mask = rows(own.key_mask);
+  own.spans = rows(own.spans);
+  if (own.log_gates.data != nullptr && own.log_gates.shape.rank == 3) {
+    own.log_gates = slice(own.log_gates, 0, part.sequence, part.count);
+  }
 }
 
 }  // namespace
 
-std::deque<PackedPart> packed_parts(const AttentionCall& whole) {
-  const PackedCall call = checked_call(whole);
-  std::deque<PackedPart> parts;
-  for (const SequenceGroup& part : call.groups()) {
-    PackedPart& made = parts.emplace_back();
-    AttentionCall& own = made.call;
-    own = whole;
-    own.out = rows_as_batch(whole.out, part);
-    own.inputs.q = rows_as_batch(whole.inputs.q, part);
-    set_sequences(call, part, own);
-    set_query_positions(call, part, made);
-    set_key_positions(call, part, made);
-    own.mask = mask_part(call, part);
-    if (own.position_queries.data != nullptr) own.position_queries = rows_as_batch(whole.position_queries, part);
-    if (own.weights.data != nullptr) own.weights = rows_as_batch(whole.weights, part);
-    if (own.logsumexp.data != nullptr) {
-      TensorView one_feature = whole.logsumexp;
-      one_feature.shape.push_back(1);
-      one_feature.strides.push_back(1);
-      own.logsumexp = rows_as_batch(one_feature, part);
-      own.logsumexp.shape.rank = own.logsumexp.strides.rank = 3;
-    }
+PackedCall::PackedCall(const AttentionCall& call) : whole_(call) {
+  const HeadTensor<const void> q = tensor_of(call.verb, "q", call.inputs.q);
+  sequences_ = std::ssize(call.packed), tokens_ = q.sequence, heads_ = q.heads;
+  if (call.planned_tokens > tokens_) take_first_tokens(whole_, tokens_);
+  keys_ = check_whole(whole_, q);
+  if (call.mask.data != nullptr) check_mask(call.verb, whole_.mask, {1, heads_, tokens_, keys_});
+  const std::int64_t ids = count_of_ids(call.query_positions), tokens = std::max(call.planned_tokens, tokens_);
+  if (!call.query_positions) return;
+  if (ids == 0) {
+    raise(fmt::format("{}: with packed queries over a paged cache, query_positions must be ids, one per token",
+                      call.verb));
   }
-  return parts;
+  const int axes = call.query_positions->axes;
+  if (axes < 1 || ids != axes * tokens) {
+    raise(fmt::format("{}: {} position ids do not fit {} tokens and {} axes", call.verb, ids, tokens, axes));
+  }
+}
+
+void PackedCall::each_group(FunctionRef<void(const SequenceGroup&)> visit) const {
+  SequenceGroup group{0, 0, 0, 0};
+  for (std::int64_t s = 0; s < sequences_; ++s) {
+    const std::int64_t queries = whole_.packed[s], first = group.first + group.count * group.queries;
+    if (queries > 0 && group.queries == queries) {
+      ++group.count;
+      continue;
+    }
+    if (group.count > 0) visit(group);
+    group = {s, queries > 0 ? 1 : 0, first, queries};
+  }
+  if (group.count > 0) visit(group);
+}
+
+void PackedCall::each_largest_group(FunctionRef<void(const SequenceGroup&)> visit) const {
+  constexpr std::int64_t kFew = 256;
+  const std::int64_t most = std::min(tokens_, std::max<std::int64_t>(keys_, 1));
+  for (std::int64_t queries = 1; queries <= std::min(most, kFew); ++queries) {
+    visit({0, std::min(sequences_, tokens_ / queries), 0, queries});
+  }
+  for (std::int64_t count = 1; most > kFew && count <= sequences_ && tokens_ / count > kFew; ++count) {
+    visit({0, count, 0, std::min(tokens_ / count, most)});
+  }
+}
+
+PackedPart::PackedPart(const PackedCall& packed, const SequenceGroup& group) : call(packed.whole_) {
+  set_sequences(group, packed.sequences_, call);
+  call.inputs.q = rows_as_batch(call.inputs.q, group);
+  if (call.out.shape.rank > 0) call.out = rows_as_batch(call.out, group);
+  const auto take_ids = [&](std::optional<Positions>& positions, std::int64_t first, std::int64_t count, auto& ids,
+                            auto& narrow_ids) {
+    if (!positions->ids.empty()) {
+      positions->ids = ids_part(positions->ids, positions->axes, first, count, ids);
+    } else {
+      positions->ids_i32 = ids_part(positions->ids_i32, positions->axes, first, count, narrow_ids);
+    }
+  };
+  if (call.query_positions) {
+    take_ids(call.query_positions, group.first, group.count * group.queries, query_ids, narrow_query_ids);
+  }
+  const std::int64_t keys = packed.keys_;
+  // one list for all sequences, or one for each
+  if (call.key_positions && call.key_positions->axes > 0 &&
+      count_of_ids(call.key_positions) == call.key_positions->axes * packed.sequences_ * keys) {
+    take_ids(call.key_positions, group.sequence * keys, group.count * keys, key_ids, narrow_key_ids);
+  }
+  if (has_row_for_each_query(call.mask)) call.mask = rows_as_batch(call.mask, group);
+  if (call.position_queries.data != nullptr) call.position_queries = rows_as_batch(call.position_queries, group);
+  if (call.weights.data != nullptr) call.weights = rows_as_batch(call.weights, group);
+  if (call.logsumexp.data == nullptr) return;
+  TensorView one_feature = call.logsumexp;
+  one_feature.shape.push_back(1);
+  one_feature.strides.push_back(1);
+  call.logsumexp = rows_as_batch(one_feature, group);
+  call.logsumexp.shape.rank = call.logsumexp.strides.rank = 3;
 }
 
 }  // namespace posenc::attend

@@ -105,9 +105,7 @@ void parallel_pieces(std::int64_t count, std::int64_t grain, const PieceBody& bo
   }
   const int workers = threads();
   if (workers <= 1 || count <= grain) {  // starting a pool costs more than the work
-    const Arena* const whole = arena_in_use();
-    Arena own = whole != nullptr ? Arena(whole->rest()) : Arena();  // all of it is free again after the piece
-    const UseArena use(whole != nullptr ? &own : nullptr);
+    const UseRest use;
     body.call(body.object, 0, count);
     return;
   }

@@ -72,20 +72,17 @@ HWY_EXPORT(take_run_memory);
 struct Splits {
   const AttentionJob& job;
   std::int64_t rows = job.group * job.q.sequence, heads = job.q.batch * job.k.heads;
-  std::int64_t first = std::numeric_limits<std::int64_t>::max(), count = 0;
+  std::int64_t first = 0, count = 0;
   AlignedVector<SoftmaxState> states;  // [heads, splits, rows]
   AlignedVector<float> sums;           // the same, value features
   AlignedVector<double> row;           // of a result
 
-  explicit Splits(const AttentionJob& a_job) : job(a_job) {
-    std::int64_t last = 0;
-    for (std::int64_t b = 0; b < job.k.batch; ++b) {
-      const KeyRange seen = job.visible_keys(b);
-      if (seen.begin >= seen.end) continue;
-      first = std::min(first, seen.begin / kSplit);
-      last = std::max(last, (seen.end + kSplit - 1) / kSplit);
+  // `seen`: of all sequences.
+  Splits(const AttentionJob& a_job, const KeyRange& seen) : job(a_job) {
+    if (seen.begin < seen.end) {
+      first = seen.begin / kSplit;
+      count = (seen.end + kSplit - 1) / kSplit - first;
     }
-    count = std::max<std::int64_t>(last - first, 0);
     states.resize(static_cast<std::size_t>(heads * count * rows));
     sums.resize(states.size() * static_cast<std::size_t>(job.v.features));
     row.resize(static_cast<std::size_t>(job.v.features));
@@ -110,6 +107,18 @@ struct Splits {
             count * rows * job.v.features};
   }
 };
+
+// The keys that queries of any sequence attend to.
+KeyRange keys_of_all(const AttentionJob& job) {
+  KeyRange all{job.k.sequence, 0, 0};
+  for (std::int64_t b = 0; b < job.k.batch; ++b) {
+    const KeyRange seen = job.visible_keys(b);
+    if (seen.begin >= seen.end) continue;
+    all.begin = std::min(all.begin, seen.begin);
+    all.end = std::max(all.end, seen.end);
+  }
+  return all;
+}
 
 // numerics::narrow, with fewer instructions: rounding to float32 first changes nothing unless that lies halfway between two
 // numbers of T.
@@ -182,7 +191,7 @@ bool is_decoding(const AttentionJob& job, const ScoreBias& bias) {
 }
 
 void decode(const AttentionJob& job, const ScoreBias& bias) {
-  Splits splits(job);
+  Splits splits(job, keys_of_all(job));
   // Long runs of many heads, but enough of them for all threads. A split's result is the same bytes in any run.
   std::int64_t of_run = splits.of_run(), of_heads = splits.heads_of_run();
   const auto runs = [&] { return (splits.count + of_run - 1) / of_run; };
@@ -205,7 +214,8 @@ void decode(const AttentionJob& job, const ScoreBias& bias) {
 }
 
 void count_decode(const AttentionJob& job, const ScoreBias& bias) {
-  Splits splits(job);
+  // windows of other lengths end elsewhere, those of several sequences far from each other
+  Splits splits(job, {0, keys_of_all(job).end, 0});
   if (splits.count == 0) return;
   kernels::cpu::parallel_for(1, 1, [&](std::int64_t, std::int64_t) {
     HWY_DYNAMIC_DISPATCH(take_run_memory)(job, bias, splits.run(0, splits.heads_of_run(), 0, splits.of_run()));
