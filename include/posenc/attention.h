@@ -98,8 +98,8 @@ struct AttentionOptions {
 ///
 /// - Heads: `heads` is a multiple of `key heads`, and query head h reads key head h / (heads / key heads) (GQA, MQA).
 /// - Types: k and v have the same type; q has that type too, or is f32 with an f16 or bf16 cache, or any of these three with
-///   a cache of e4m3; out has q's type. Sums are f32 for f32, f16 and bf16, and f64 for f64. Keys of e4m3 are rotated
-///   already, and go with any position but one that reads q or k itself (DistanceVectors, CountedGates).
+///   a cache of e4m3 or q8_0; out has q's type. Sums are f32 for f32, f16 and bf16, and f64 for f64. Keys of e4m3 and q8_0 are
+///   rotated already, and go with any position but one that reads q or k itself (DistanceVectors, CountedGates).
 /// - A query with no visible key gives zeros; docs/guide/attention.md has infinities, NaN and memory.
 ///
 /// Error: f32: at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias stay below 16. f16 and bf16: another half

@@ -46,7 +46,7 @@ struct Slots {
 std::vector<std::int64_t> slots_of(std::span<const std::int32_t> pages, std::int64_t page_size, std::int64_t first,
                                    std::int64_t count);
 
-/// A cache to write to. One of e4m3 has a scale, which attention multiplies its elements by (k_scale, v_scale): f32 on the
+/// A cache to write to: of any type of numbers, e4m3 or q8_0, whose blocks have their scales inside. One of e4m3 has a scale, which attention multiplies its elements by (k_scale, v_scale): f32 on the
 /// host, one number or one for each head; without data: 1.
 struct CacheView {
   TensorView tensor;
@@ -61,7 +61,9 @@ struct CacheView {
 /// cache and k may have different types. Applies for_keys(form), as attention does.
 /// Error, Range: as rotate; positions must not be negative. e4m3: rotated in f32 (f64 for f64), divided by the scale there,
 ///   and then rounded to nearest, ties to even: within 2^-4 of the element, or scale · 2^-10 if that is more, up to 448 ·
-///   scale, beyond which elements become that.
+///   scale, beyond which elements become that. q8_0: rotated in f32 (f64 for f64, and then rounded to f32), with the bytes of
+///   ggml's quantize_row_q8_0_ref, on the host: within m / 225 + 2^-18 of the element, where m is the largest size in its block,
+///   up to 8.3e6. Larger blocks are infinite; one with an element that is not finite is NaN.
 /// Throws: Error for a shape, type, slot, position or form that is invalid, and for two tokens with the same slot; the
 ///   cache is then left unchanged.
 void rotate_into(const CacheView& cache, const Slots& slots, ConstTensorView k, const Positions& positions,
@@ -113,7 +115,8 @@ void copy_slots(TensorView cache, const Slots& to, const Slots& from, const Run&
 /// Error: as rotate: one rotation by a constant in f32 (f64 for f64), plus one rounding to x's type. Those of repeated shifts
 ///   add up: f16 and bf16 must be shifted by 64 or more at once, or they would decay (docs/guide/engines.md).
 /// Range: |by| < 2^53.
-/// Throws: as rotate; also for float32 angles, which do not shift by a constant (use rerotate), and for a table.
+/// Throws: as rotate; also for float32 angles, which do not shift by a constant (use rerotate), for a table, and for a cache of
+///   e4m3 or q8_0, which each shift would round to 8 bits again.
 /// On a GPU: bit-identical.
 void shift(TensorView x, std::int64_t by, const Rotation& form, const Run& run = {});
 /// The same for the keys in the given slots of a cache, such as those of one sequence.

@@ -19,5 +19,13 @@ struct E4M3 {
   std::uint8_t bits = 0;
   bool operator==(const E4M3&) const = default;
 };
+/// 32 elements of a cache of q8_0, in the 34 bytes of ggml's block_q8_0: element i is values[i] · scale.
+struct Q8Block {
+  static constexpr std::int64_t kElements = 32;
+  Half scale;
+  std::int8_t values[kElements] = {};
+  bool operator==(const Q8Block&) const = default;
+};
+static_assert(sizeof(Q8Block) == 34 && alignof(Q8Block) == 2);
 
 }  // namespace posenc

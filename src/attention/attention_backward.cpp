@@ -251,7 +251,9 @@ void check_backward_apart(const Backward& all) {
 void plan_backward(Backward& all) {
   const AttentionCall& call = all.call;
   if (!call.block_table.empty()) raise("attention_backward: a paged cache (block_table) has no gradients");
-  if (call.inputs.k.type == DataType::kE4M3) raise("attention_backward: a cache of e4m3 has no gradients");
+  if (is_of_8_bits(call.inputs.k.type)) {
+    raise(fmt::format("attention_backward: a cache of {} has no gradients", name_of(call.inputs.k.type)));
+  }
   plan_inputs(call, all.plan);
   const AttentionJob& forward = all.plan.job;
   check_result(verb, "d_out", all.d_out, {call.inputs.q.type, forward.q, forward.v.features});

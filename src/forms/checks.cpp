@@ -6,6 +6,45 @@
 
 namespace posenc {
 
+namespace {
+
+bool is_taken(DataType type, Types types) {
+  switch (type) {
+    case DataType::kF32:
+    case DataType::kF64:
+    case DataType::kF16:
+    case DataType::kBF16:
+      return true;
+    case DataType::kE4M3:
+    case DataType::kQ8_0:
+      return types == Types::kOfCache;
+    case DataType::kI64:
+    case DataType::kBool:
+      return false;
+  }
+  return false;  // a number that is no type
+}
+
+// Of a type whose elements are stored in blocks.
+void check_blocks(std::string_view verb, std::string_view what, const ConstTensorView& view) {
+  const std::int64_t block = elements_of_block(view.type);
+  if (block == 1) return;
+  const int last = view.shape.rank - 1;
+  bool is_whole = view.shape[last] % block == 0 && (view.shape[last] <= 1 || view.strides[last] == 1);
+  for (int axis = 0; axis < last; ++axis) is_whole = is_whole && view.strides[axis] % block == 0;
+  if (!is_whole) {
+    raise(fmt::format(
+        "{}: {} of {} must consist of blocks of {} elements of a contiguous last axis, but has shape {} and "
+        "strides {}",
+        verb, what, name_of(view.type), block, to_string(view.shape), to_string(view.strides)));
+  }
+  if (reinterpret_cast<std::uintptr_t>(view.data) % alignof(Q8Block) != 0) {
+    raise(fmt::format("{}: {} of {} must be at an even address", verb, what, name_of(view.type)));
+  }
+}
+
+}  // namespace
+
 void check_reach(std::string_view verb, std::string_view what, const ConstTensorView& view) {
   if (view.device != Device::kHost && view.device != Device::kCuda) {
     raise(fmt::format("{}: {} is on a device with the number {}, which is none", verb, what,
@@ -37,11 +76,11 @@ std::int64_t check_tensor(std::string_view verb, std::string_view what, const Co
   const std::int64_t count = count_of(view.shape);
   if (count < 0) raise(fmt::format("{}: {} has an impossible shape {}", verb, what, to_string(view.shape)));
   if (count > 0 && view.data == nullptr) raise(fmt::format("{}: {} has no data", verb, what));
-  const bool is_cache = types == Types::kOfCache;
-  if (view.type > DataType::kBF16 && !(is_cache && view.type == DataType::kE4M3)) {
+  if (!is_taken(view.type, types)) {
     raise(fmt::format("{}: {} must be f32, f64, f16{} but is {}", verb, what,
-                      is_cache ? ", bf16 or e4m3" : " or bf16", name_of(view.type)));
+                      types == Types::kOfCache ? ", bf16, e4m3 or q8_0" : " or bf16", name_of(view.type)));
   }
+  check_blocks(verb, what, view);
   if (count > 0) check_reach(verb, what, view);
   return count;
 }

@@ -17,8 +17,14 @@ struct TypeFacts {
   std::int64_t size;
 };
 // In the order of DataType.
-constexpr std::array<TypeFacts, 7> kTypes = {
-    {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8}, {"bool", 1}, {"e4m3", 1}}};
+constexpr std::array<TypeFacts, 8> kTypes = {{{"f32", 4},
+                                              {"f64", 8},
+                                              {"f16", 2},
+                                              {"bf16", 2},
+                                              {"i64", 8},
+                                              {"bool", 1},
+                                              {"e4m3", 1},
+                                              {"q8_0", sizeof(Q8Block)}}};
 
 // Numbers that are none of an enumeration's have no facts: those who look at them must not read past the list.
 constexpr TypeFacts facts_of(DataType type) {
@@ -40,7 +46,7 @@ DataType data_type_from(std::string_view name) {
   for (std::size_t i = 0; i < kTypes.size(); ++i) {
     if (kTypes[i].name == name) return static_cast<DataType>(i);
   }
-  raise(fmt::format("type must be f32, f64, f16, bf16, i64, bool or e4m3 but is '{}'", name));
+  raise(fmt::format("type must be f32, f64, f16, bf16, i64, bool, e4m3 or q8_0 but is '{}'", name));
 }
 
 std::string_view name_of(Axes axes) noexcept {
@@ -74,9 +80,15 @@ template <class View> View part_of_axis(const View& x, int axis, std::int64_t fi
   }
   View part = x;
   part.shape[axis] = count;
+  const std::int64_t elements = first * x.strides[axis], block = elements_of_block(x.type);
+  const bool is_cut = block > 1 && axis == x.shape.rank - 1 && count % block != 0;
+  if (elements % block != 0 || is_cut) {
+    raise(fmt::format("slice: {} has blocks of {} elements; {} from entry {} of axis {} on are not whole blocks",
+                      name_of(x.type), block, count, first, axis));
+  }
   using Byte = std::conditional_t<std::is_same_v<View, TensorView>, std::byte, const std::byte>;
   if (count > 0 && x.data != nullptr) {
-    part.data = static_cast<Byte*>(x.data) + first * x.strides[axis] * size_of(x.type);
+    part.data = static_cast<Byte*>(x.data) + elements / block * size_of(x.type);
   }
   return part;
 }

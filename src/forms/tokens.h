@@ -31,7 +31,8 @@ template <class Void> struct TokenTensor {
   }
 };
 
-/// [batch, heads, sequence, features] as kernels traverse it.
+/// [batch, heads, sequence, features] as kernels traverse it. Strides are in elements, or in blocks if the type has them
+/// (Q8Block).
 template <class Void> struct HeadTensor {
   Void* data = nullptr;
   DataType type = DataType::kF32;

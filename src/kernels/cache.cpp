@@ -33,18 +33,18 @@ void copy_slots_on_host(const HeadTensor<void>& pool, std::span<const std::int64
                         std::span<const std::int64_t> from) {
   with_cache_type(pool.type, [&](auto kind) {
     using T = decltype(kind);
-    std::vector<T> read(written.size() * static_cast<std::size_t>(pool.features));  // for one head
-    const std::int64_t bytes = pool.features * size_of(pool.type);
-    const RowCopy<T, T> in{pool.features, 1, pool.feature_stride}, out{pool.features, pool.feature_stride, 1};
+    const std::int64_t features = pool.features / elements_of_block(pool.type), bytes = features * size_of(pool.type);
+    std::vector<T> read(written.size() * static_cast<std::size_t>(features));  // for one head
+    const RowCopy<T, T> in{features, 1, pool.feature_stride}, out{features, pool.feature_stride, 1};
     for (std::int64_t h = 0; h < pool.heads; ++h) {
       const auto row_of = [&](std::int64_t slot) {
         return pool.row<T>(slot / pool.sequence, h, slot % pool.sequence);
       };
       each_row(std::ssize(written), bytes, [&](std::int64_t i) {
-        if (written[i] >= 0) in(read.data() + i * pool.features, row_of(from[i]));
+        if (written[i] >= 0) in(read.data() + i * features, row_of(from[i]));
       });
       each_row(std::ssize(written), bytes, [&](std::int64_t i) {
-        if (written[i] >= 0) out(row_of(written[i]), read.data() + i * pool.features);
+        if (written[i] >= 0) out(row_of(written[i]), read.data() + i * features);
       });
     }
   });

@@ -17,7 +17,8 @@ namespace {
 struct Bytes {
   std::uintptr_t first, second;
 };
-Bytes bytes_of(const ConstTensorView& view) {
+Bytes bytes_of(const ConstTensorView& elements) {
+  const ConstTensorView view = in_blocks(elements);
   std::int64_t low = 0, high = 0;
   for (int axis = 0; axis < view.shape.rank; ++axis) {
     const std::int64_t reach = (view.shape[axis] - 1) * view.strides[axis];
@@ -137,7 +138,8 @@ Scales scales_of(std::string_view verb, std::string_view what, const ConstTensor
   return scales;
 }
 
-void check_writable(std::string_view verb, std::string_view what, const TensorView& view) {
+void check_writable(std::string_view verb, std::string_view what, const TensorView& elements) {
+  const TensorView view = in_blocks(elements);
   if (count_of(view.shape) == 0) return;
   for (int axis = 0; axis < view.shape.rank; ++axis) {
     if (view.shape[axis] > 1 && view.strides[axis] == 0) {
@@ -150,8 +152,9 @@ void check_writable(std::string_view verb, std::string_view what, const TensorVi
   }
 }
 
-bool do_overlap(const ConstTensorView& one, const ConstTensorView& other) {
-  const Bytes a = bytes_of(one), b = bytes_of(other);
+bool do_overlap(const ConstTensorView& one_of_elements, const ConstTensorView& other_of_elements) {
+  const ConstTensorView one = in_blocks(one_of_elements), other = in_blocks(other_of_elements);
+  const Bytes a = bytes_of(one_of_elements), b = bytes_of(other_of_elements);
   if (a.first >= b.second || b.first >= a.second) return false;
   // Parts of one array may be interleaved, such as q, k and v from one product.
   const std::int64_t size = size_of(one.type), other_size = size_of(other.type);

@@ -48,6 +48,8 @@ template <class Void> HeadTensor<Void> heads_of(std::string_view verb, std::stri
   heads.features = view.shape.back(0);
   heads.token_stride = view.strides.back(1);
   heads.feature_stride = view.strides.back(0);
+  const std::int64_t block = elements_of_block(view.type);
+  heads.batch_stride /= block, heads.head_stride /= block, heads.token_stride /= block;
   if (count == 0) heads.batch = heads.heads = heads.sequence = 0;
   return heads;
 }

@@ -304,7 +304,7 @@ void rotate_to_slots(std::string_view verb, const HeadTensor<void>& cache, const
                      const TokenPositions& positions, const Rotation& form) {
   RotateJob job;
   const Backend& backend = backend_for(verb, Device::kHost);
-  const bool is_scaled = cache.type == DataType::kE4M3;  // a scale comes before the rounding
+  const bool is_scaled = is_of_8_bits(cache.type);  // a scale comes before the rounding
   if (is_scaled || !backend.rotates_to_slots) {
     const DataType wide = k.type == DataType::kF64 ? DataType::kF64 : DataType::kF32;
     const DataType type = is_scaled ? wide : cache.type;

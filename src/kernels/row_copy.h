@@ -20,8 +20,8 @@ inline bool converts_by_vectors() noexcept {
 #endif
 }
 
-/// Copies the features of a head, rounded once if the types differ. What goes to an 8-bit cache is first divided by its scale,
-/// in f32 (f64 from f64).
+/// Copies the features of a head, rounded once if the types differ. What goes to a cache of e4m3 is first divided by its scale,
+/// in f32 (f64 from f64); what goes to one of q8_0 is first rounded to f32. From q8_0 to q8_0, `features` are blocks.
 template <class To, class From> struct RowCopy {
   std::int64_t features, to_stride, from_stride;
   bool by_vectors = converts_by_vectors();
@@ -33,6 +33,14 @@ template <class To, class From> struct RowCopy {
         return;
       }
       for (std::int64_t f = 0; f < features; ++f) to[f * to_stride] = from[f * from_stride];
+    } else if constexpr (std::is_same_v<To, Q8Block>) {
+      for (std::int64_t f = 0; f < features; f += Q8Block::kElements, ++to) {
+        float block[Q8Block::kElements];
+        for (std::int64_t i = 0; i < Q8Block::kElements; ++i) {
+          block[i] = static_cast<float>(numerics::widen(from[(f + i) * from_stride]));
+        }
+        *to = numerics::q8_block_of(block);
+      }
     } else if constexpr (std::is_same_v<To, E4M3>) {
 #if POSENC_CPU_BACKEND
       if constexpr (sizeof(From) <= 4) {

@@ -20,6 +20,15 @@ using namespace kernels;
 // size after 1024.
 constexpr std::int64_t kLeastNarrowShift = 64;
 
+// Types::kOfNumbers would refuse them too, but not say what to do.
+void refuse_8_bits(const TensorView& x) {
+  if (!is_of_8_bits(x.type)) return;
+  raise(fmt::format(
+      "shift: keys of {0} would be rounded to 8 bits again by each shift; keep keys that are to be shifted in f32, f16 or bf16, "
+      "or write them to {0} again, rotated for their new positions",
+      name_of(x.type)));
+}
+
 // A rotation by a constant, with the numbers it refers to.
 struct ConstantRotation {
   Rotation form;
@@ -89,6 +98,7 @@ void set_constant(ConstantRotation& made, const TensorView& x, std::int64_t toke
 void shift(TensorView x, std::int64_t by, const Rotation& form, const Run& run) {
   constexpr std::string_view verb = "shift";
   const CallThreads threads_of_call(verb, run);
+  refuse_8_bits(x);
   ConstantRotation constant;
   set_constant(constant, x, std::max<std::int64_t>(heads_of(verb, "x", x).sequence, 1), by, form);
   const Site site = site_of(verb, {x}, {}, run);
@@ -98,6 +108,7 @@ void shift(TensorView x, std::int64_t by, const Rotation& form, const Run& run) 
 void shift(TensorView cache, const Slots& slots, std::int64_t by, const Rotation& form, const Run& run) {
   constexpr std::string_view verb = "shift";
   const CallThreads threads_of_call(verb, run);
+  refuse_8_bits(cache);
   const Site site = site_of(verb, {cache}, {}, run);
   const HeadTensor<void> pool = cache_of(verb, "the cache", cache, Types::kOfNumbers);
   ConstantRotation constant;

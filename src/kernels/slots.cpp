@@ -13,8 +13,8 @@ namespace posenc::kernels {
 HeadTensor<void> cache_of(std::string_view verb, std::string_view what, const TensorView& cache, Types types) {
   check_tensor(verb, what, cache, 4, 4, "4 axes, pages, heads, page size, features", types);
   check_writable(verb, what, cache);
-  if (cache.type == DataType::kE4M3 && cache.device != Device::kHost) {
-    raise(fmt::format("{}: on cuda there is no kernel for a cache of e4m3", verb));
+  if (is_of_8_bits(cache.type) && cache.device != Device::kHost) {
+    raise(fmt::format("{}: on cuda there is no kernel for a cache of {}", verb, name_of(cache.type)));
   }
   return heads_of(verb, what, cache, types);
 }
@@ -99,13 +99,14 @@ void copy_to_slots(const HeadTensor<void>& cache, const Scales& scales, std::spa
       using To = decltype(to_kind);
       using From = decltype(from_kind);
       const RowCopy<To, From> copy{x.features, cache.feature_stride, x.feature_stride};
-      each_row(std::ssize(slots) * x.heads, x.features * size_of(cache.type), [&](std::int64_t row) {
-        const std::int64_t i = row / x.heads, h = row % x.heads;
-        const std::int64_t slot = slots[i];
-        if (slot < 0) return;
-        copy(cache.row<To>(slot / cache.sequence, h, slot % cache.sequence),
-             x.row<From>(i / x.sequence, h, i % x.sequence), scales.of(h));
-      });
+      each_row(std::ssize(slots) * x.heads, x.features / elements_of_block(cache.type) * size_of(cache.type),
+               [&](std::int64_t row) {
+                 const std::int64_t i = row / x.heads, h = row % x.heads;
+                 const std::int64_t slot = slots[i];
+                 if (slot < 0) return;
+                 copy(cache.row<To>(slot / cache.sequence, h, slot % cache.sequence),
+                      x.row<From>(i / x.sequence, h, i % x.sequence), scales.of(h));
+               });
     });
   });
 }

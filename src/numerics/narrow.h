@@ -91,6 +91,30 @@ template <> constexpr Half narrow<Half>(double value) { return {round_to_16_bits
 template <> constexpr BFloat16 narrow<BFloat16>(double value) { return {round_to_16_bits(value, 7)}; }
 template <> constexpr E4M3 narrow<E4M3>(double value) { return {round_to_e4m3(value)}; }
 
+/// A block with the bytes of ggml's quantize_row_q8_0_ref (ggml/src/ggml-quants.c, llama.cpp 01243c58): in f32, d = the largest
+/// |x| / 127, each value is x · (1 / d) rounded to nearest, halves away from 0, and the scale is d as f16. ggml's vector code
+/// rounds halves to even instead. Where its C has no defined result: a block with an element that is not finite has the scale
+/// NaN, and one whose 1 / d is not finite (d up to 2^-128) has values of 0.
+constexpr Q8Block q8_block_of(const float* x) {
+  const auto size = [](float value) { return value < 0 ? -value : value; };
+  float largest = 0;
+  bool is_finite = true;
+  for (std::int64_t i = 0; i < Q8Block::kElements; ++i) {
+    largest = size(x[i]) > largest ? size(x[i]) : largest;
+    is_finite = is_finite && x[i] - x[i] == 0;
+  }
+  if (!is_finite) return {Half{0x7E00}, {}};
+  const float d = largest / 127.0f, by = d > 0x1p-128f ? 1.0f / d : 0.0f;
+  Q8Block block{narrow<Half>(static_cast<double>(d)), {}};
+  for (std::int64_t i = 0; i < Q8Block::kElements; ++i) {
+    const float scaled = size(x[i]) * by;
+    const int whole = static_cast<int>(scaled);  // the rest is exact
+    const int rounded = whole + (scaled - static_cast<float>(whole) >= 0.5f ? 1 : 0);
+    block.values[i] = static_cast<std::int8_t>(x[i] < 0 ? -rounded : rounded);
+  }
+  return block;
+}
+
 /// Exact.
 constexpr double widen(double value) { return value; }
 constexpr double widen(float value) { return static_cast<double>(value); }

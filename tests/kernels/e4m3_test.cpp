@@ -164,8 +164,10 @@ TEST(E4M3Cache, RefusesWhatDoesNotFit) {
             "copy_into: the scale is for a cache of e4m3, but it has elements of f32");
   EXPECT_EQ(message_of([&] { copy_into(f32_view, kSlots, pool_view(pool)); }),
             "copy_into: x must be f32, f64, f16 or bf16 but is e4m3");
-  EXPECT_EQ(message_of([&] { shift(pool_view(pool), kSlots, 100, prepare(Rope{.dims = kFeatures})); }),
-            "shift: the cache must be f32, f64, f16 or bf16 but is e4m3");
+  EXPECT_EQ(
+      message_of([&] { shift(pool_view(pool), kSlots, 100, prepare(Rope{.dims = kFeatures})); }),
+      "shift: keys of e4m3 would be rounded to 8 bits again by each shift; keep keys that are to be shifted in f32, f16 or "
+      "bf16, or write them to e4m3 again, rotated for their new positions");
   EXPECT_EQ(message_of([&] {
               copy_into(on(Device::kCuda, pool_view(pool)), kSlots, on(Device::kCuda, tokens));
             }).substr(0, 11),

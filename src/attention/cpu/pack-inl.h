@@ -33,6 +33,22 @@ HWY_INLINE void widen_row(const T* HWY_RESTRICT x, std::int64_t step, std::int64
   for (; f < n; ++f) out[f] = element(x[f * step]);
 }
 
+// The same of q8_0, whose features are contiguous.
+HWY_INLINE void widen_row(const Q8Block* HWY_RESTRICT x, std::int64_t /*step*/, std::int64_t n,
+                          float* HWY_RESTRICT out) {
+  const hn::CappedTag<float, static_cast<std::size_t>(Q8Block::kElements)> d;
+  const hn::Rebind<std::int32_t, decltype(d)> di;
+  const hn::Rebind<std::int8_t, decltype(d)> d8;
+  const auto width = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t f = 0; f < n; f += Q8Block::kElements, ++x) {
+    const auto scale = hn::Set(d, element(x->scale));
+    for (std::int64_t i = 0; i < Q8Block::kElements; i += width) {
+      const auto values = hn::PromoteTo(di, hn::LoadU(d8, x->values + i));
+      hn::StoreU(hn::Mul(hn::ConvertTo(d, values), scale), d, out + f + i);
+    }
+  }
+}
+
 // Rows `begin` to `end` of one head, [rows, stride] f32, padded with zeros.
 inline void pack_rows(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
                       std::int64_t end, std::int64_t stride, float* HWY_RESTRICT out) {
@@ -116,7 +132,7 @@ inline void pack_groups(const HeadTensor<const void>& x, std::int64_t b, std::in
                         std::int64_t end, float* HWY_RESTRICT out) {
   kernels::with_cache_type(x.type, [&](auto kind) HWY_ATTR {
     using T = decltype(kind);
-    if constexpr (!std::is_same_v<T, double>) {
+    if constexpr (!std::is_same_v<T, double> && !std::is_same_v<T, Q8Block>) {
       for (std::int64_t t = begin; t < end; t += kGroup, out += kGroup * x.features) {
         transpose_group(x.row<T>(b, h, t), x.token_stride, x.feature_stride, std::min(kGroup, end - t), x.features,
                         out);

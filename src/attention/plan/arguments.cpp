@@ -35,23 +35,23 @@ bool is_narrow(DataType type) { return type == DataType::kF16 || type == DataTyp
 // k and v have the same type; q has it too, or is wider than the cache but not f64.
 void check_types(const AttentionCall& call) {
   const AttentionInputs& inputs = call.inputs;
-  const bool is_f32 = inputs.q.type == DataType::kF32, is_e4m3 = inputs.k.type == DataType::kE4M3;
-  if (!(is_f32 && is_narrow(inputs.k.type)) && !(is_e4m3 && (is_f32 || is_narrow(inputs.q.type)))) {
+  const bool is_f32 = inputs.q.type == DataType::kF32, has_8_bits = is_of_8_bits(inputs.k.type);
+  if (!(is_f32 && is_narrow(inputs.k.type)) && !(has_8_bits && (is_f32 || is_narrow(inputs.q.type)))) {
     check_type(call.verb, "k", inputs.k.type, inputs.q.type);
   }
   check_type(call.verb, "v", inputs.v.type, inputs.k.type);
-  if (!is_e4m3) return;
+  if (!has_8_bits) return;
   if (call.rotation != nullptr && !call.keys_are_rotated) {
-    raise(fmt::format("{}: keys of e4m3 are rotated before they are written (rotate_into): set keys_are_rotated",
-                      call.verb));
+    raise(fmt::format("{}: keys of {} are rotated before they are written (rotate_into): set keys_are_rotated",
+                      call.verb, name_of(inputs.k.type)));
   }
   if (call.bias != nullptr && terms::is_one_of<DistanceVectors, CountedGates>(*call.bias)) {
-    raise(fmt::format("{}: the term {} reads queries and keys, which e4m3 does not support", call.verb,
-                      terms::name_of(*call.bias)));
+    raise(fmt::format("{}: the term {} reads queries and keys, which {} does not support", call.verb,
+                      terms::name_of(*call.bias), name_of(inputs.k.type)));
   }
 }
 
-// The scales of an 8-bit cache. Those of keys that differ from head to head multiply the queries instead (query_factors).
+// The scales of a cache of e4m3. Those of keys that differ from head to head multiply the queries instead (query_factors).
 void plan_scales(const AttentionCall& call, Plan& plan) {
   AttentionJob& job = plan.job;
   job.value_scales = kernels::scales_of(call.verb, "v_scale", call.v_scale, job.v.type, job.v.heads);

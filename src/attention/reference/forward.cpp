@@ -22,7 +22,7 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 template <class A, class B>
 double dot(const A* a, std::int64_t a_step, const B* b, std::int64_t b_step, std::int64_t n) {
   double sum = 0;
-  for (std::int64_t f = 0; f < n; ++f) sum += numerics::widen(a[f * a_step]) * numerics::widen(b[f * b_step]);
+  for (std::int64_t f = 0; f < n; ++f) sum += numerics::element_of(a, a_step, f) * numerics::element_of(b, b_step, f);
   return sum;
 }
 
@@ -174,7 +174,7 @@ void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::in
       const double weight = weights[j];
       const auto* v = job.v.row<decltype(kind)>(b, h / job.group, j);
       for (std::size_t f = 0; f < sums.size(); ++f) {
-        sums[f] += weight * numerics::widen(v[static_cast<std::int64_t>(f) * job.v.feature_stride]);
+        sums[f] += weight * numerics::element_of(v, job.v.feature_stride, static_cast<std::int64_t>(f));
       }
       if (!has_value_vectors) continue;
       terms::each_row(vectors->for_values, {tokens, b, h, i, j}, [&](std::int64_t row) {

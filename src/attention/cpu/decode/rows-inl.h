@@ -104,7 +104,8 @@ struct RowReader {
   const RowRotation& rotation;
   std::int64_t heads;     // that take turns at each step
   std::int64_t last_key;  // no key from here on is read
-  bool in_place = x.type != DataType::kF64 && x.feature_stride == 1 && rotation.cos_sin == nullptr;
+  bool in_place =
+      x.type != DataType::kF64 && x.type != DataType::kQ8_0 && x.feature_stride == 1 && rotation.cos_sin == nullptr;
   DataType type = in_place ? x.type : DataType::kF32;
   AlignedVector<float> buffer =
       AlignedVector<float>(in_place ? 0 : static_cast<std::size_t>(kDecodeStep * x.features));

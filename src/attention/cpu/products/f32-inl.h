@@ -57,7 +57,7 @@ struct F32Products {
     const AttentionJob& job = block.job;
     const std::int64_t g = block.key_head(), first = block.first_key, last = block.last_key;
     are_finite.reset();
-    if (job.k_rotation.cos_sin == nullptr && job.k.pages == nullptr) {
+    if (job.k_rotation.cos_sin == nullptr && job.k.pages == nullptr && job.k.type != DataType::kQ8_0) {
       pack_groups(job.k, block.b, g, first, last, k.data());
     } else {
       load_rows(job.k, job.k_rotation, block.b, g, first, last, block.features, block.rows.data());
