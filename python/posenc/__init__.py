@@ -15,6 +15,7 @@ from __future__ import annotations
 from . import _posenc
 from .apply import add, add_backward, bias, bias_backward, rerotate, rotate, rotate_backward, shift, tabulate
 from .attention import Gradients, merge, new_logsumexp
+from .arrays import q8_0
 from .cache import append, copy_into, copy_slots, rotate_into, slots_of
 from .errors import Error
 from .forms import Form, prepare, prepare_table
@@ -73,7 +74,7 @@ def __dir__() -> list[str]:
 __all__ = ["AttentionPlan", "Error", "Form", "Gradients", "Scaling", "Scheme", "add", "add_backward", "append",
            "attention", "attention_backward", "backend", "backends", "bias", "bias_backward", "copy_into", "copy_slots", "force_backend",
            "grid_positions", "merge", "new_logsumexp", "packed_positions", "plan_attention", "positions_from_mask", "prepare",
-           "prepare_table", "rerotate", "rotate", "rotate_backward", "rotate_into", "scheme", "set_threads", "shift",
+           "prepare_table", "q8_0", "rerotate", "rotate", "rotate_backward", "rotate_into", "scheme", "set_threads", "shift",
            "slots_of", "synchronize", "tabulate", "threads", "use",
            # and those of _LATER, which type checkers see only if they are written out
            "CheckResult", "Comparison", "Diagnosis", "Layer", "Model", "Plot", "PreparedLayer", "WatchReport", "check",

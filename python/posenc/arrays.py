@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     Array = Union[SupportsDLPack, Any]
     Ids = Union[SupportsDLPack, Sequence[int], Any]
 
+# A block of q8_0 as numpy describes it, 34 bytes for 32 features: the last axis of a cache of q8_0 has one for each.
+q8_0 = [("scale", "<f2"), ("values", "i1", 32)]
+
 BF16 = 2  # 16-bit integers hold bfloat16: a flag of the extension
 _NUMPY = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "uint16"}
 _TORCH = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
@@ -79,6 +82,12 @@ def f32_like(x: Any, shape: Sequence[int]) -> Any:
 def shape_of(x: Any) -> tuple[int, ...]:
     shape = getattr(x, "shape", None)
     return tuple(shape) if shape is not None else tuple(memoryview(x).shape or ())
+
+
+def features_of(x: Any) -> int:
+    """The length of the last axis, in numbers: an element of q8_0 is a block of them."""
+    count = shape_of(x)[-1]
+    return count * 32 if getattr(getattr(x, "dtype", None), "names", None) == ("scale", "values") else count
 
 
 def ids_of(ids: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 from . import _posenc
-from .arrays import cache_order_of, empty_like, f32_like, flags_of, ids_of, shape_of, table_of
+from .arrays import cache_order_of, empty_like, f32_like, features_of, flags_of, ids_of, shape_of, table_of
 from .forms import handle_of
 
 TYPE_CHECKING = False
@@ -83,7 +83,7 @@ def with_form(form: Form | None, options: dict[str, Any]) -> int:
 def call_attention(out: Any, q: Array, k: Array, v: Array, form: Form | None, options: dict[str, Any], order: Order,
                    cache_order: CacheOrder | None, dtype: DType | None) -> Any:
     if out is None:
-        out = empty_like(q, (*shape_of(q)[:-1], shape_of(v)[-1]))
+        out = empty_like(q, (*shape_of(q)[:-1], features_of(v)))
     _posenc.attention(out, q, k, v, options, with_form(form, options), order,
                       None if options["block_table"] is None else cache_order_of(order, cache_order),
                       0 if dtype is None else flags_of(dtype))

@@ -2,8 +2,9 @@
 
 A pool is [pages, heads, page size, features] (order "bhsd"), or [pages, page size, heads, features] as vLLM's ("bshd"), in
 any strides; f32, f64, f16 or bf16, independent of the type of the tokens, or e4m3 with a scale: torch.float8_e4m3fn, or
-uint8, which holds its bytes. Slot s is token s mod page size of page s // page
-size, and a negative slot skips its token. A plain cache of n tokens is one page of n. Everything is written in place; an array
+uint8, which holds its bytes. In numpy, it may also be q8_0, with ggml's bytes: np.zeros((pages, heads, page size, features // 32),
+posenc.q8_0), or a view of uint8 as posenc.q8_0. Slot s is token s mod page size of page s // page size, and a negative slot
+skips its token. A plain cache of n tokens is one page of n. Everything is written in place; an array
 for which that is not possible is rejected.
 A cache may be on a GPU, with the tokens. Its slots are then on the host, or on the GPU (int64 or int32, such as vLLM's
 slot_mapping): there the token of a slot past the end of the cache is skipped, and the next synchronize() throws an Error; a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import _posenc
-from .arrays import cache_order_of, empty_like, flags_of, shape_of
+from .arrays import cache_order_of, empty_like, features_of, flags_of, shape_of
 from .attention import with_form
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ class AttentionPlan:
         Raises: as attention, and for shapes and types other than the plan's.
         """
         if out is None:
-            out = empty_like(q, (*shape_of(q)[:-1], shape_of(v)[-1]))
+            out = empty_like(q, (*shape_of(q)[:-1], features_of(v)))
         _posenc.attend(self._handle, out, q, k, v)
         return out
 

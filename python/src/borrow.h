@@ -169,6 +169,10 @@ static int refuse_read_only(const char* verb, const char* name, int flags) {
 
 /* A format character of the struct module → a DLPack type; 0 where there is none. */
 static int type_from_format(const char* format, Py_ssize_t size, int flags, posenc_dtype* type) {
+  if (strcmp(format, "T{e:scale:(32)b:values:}") == 0) { /* a block of q8_0, posenc.q8_0 in numpy */
+    *type = (posenc_dtype){1, 8, (uint16_t)size};
+    return 1;
+  }
   if (*format == '<' || *format == '=' || *format == '@' || *format == '|') ++format;
   if (format[0] == '\0' || format[1] != '\0') return 0;
   type->lanes = 1;

@@ -452,9 +452,71 @@ class Bytes(unittest.TestCase):
             posenc.copy_into(pool, [0], k, scale=-1)
         with self.assertRaisesRegex(posenc.Error, "the scale is for a cache of e4m3, but it has elements of f32"):
             posenc.copy_into(pool.astype(np.float32), [0], k, scale=2)
-        with self.assertRaisesRegex(posenc.Error, "shift: the cache must be f32, f64, f16 or bf16 but is e4m3"):
+        with self.assertRaisesRegex(posenc.Error, "shift: keys of e4m3 would be rounded to 8 bits again by each shift"):
             posenc.shift(pool, ROPE, 100, slots=[0])
         self.assertFalse(pool.any())
+
+
+class Blocks(unittest.TestCase):
+    """Caches of q8_0, which numpy has as elements of 34 bytes."""
+
+    D, ROPE = 64, posenc.prepare(posenc.Rope(dims=64))
+
+    def expected(self, x):
+        """ggml's bytes of float32 numbers, [..., features]."""
+        x = np.asarray(x, np.float32).reshape(*x.shape[:-1], -1, 32)
+        d = np.abs(x).max(-1) / np.float32(127)
+        scaled = x * np.divide(np.float32(1), d, where=d > 0, out=np.zeros_like(d))[..., None]
+        made = np.zeros(d.shape, posenc.q8_0)
+        made["scale"] = d
+        made["values"] = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))  # no number here is near to half
+        return made
+
+    def test_a_step(self):
+        k, v = RNG.standard_normal((2, 5, KEY_HEADS, self.D)).astype(np.float32)
+        q = RNG.standard_normal((5, HEADS, self.D)).astype(np.float32)
+        pools = [np.zeros((PAGES, PAGE, KEY_HEADS, self.D // 32), posenc.q8_0) for _ in range(4)]
+        raw = np.zeros((PAGES, PAGE, KEY_HEADS, self.D // 32 * 34), np.uint8)  # an engine's bytes
+        table, slots = [[7, 2]], posenc.slots_of([7, 2], PAGE, 0, 5)
+        given = {"order": "thd", "cache_order": "bshd"}
+        posenc.rotate_into(pools[0], slots, k, self.ROPE, **given)
+        posenc.copy_into(pools[1], slots, v, **given)
+        posenc.append(pools[2], pools[3], slots, None, k, v, self.ROPE, **given)
+        posenc.copy_into(raw.view(posenc.q8_0), slots, v, **given)
+        self.assertEqual([pools[0].tobytes(), pools[1].tobytes()], [pools[2].tobytes(), pools[3].tobytes()])
+        self.assertEqual(raw.tobytes(), pools[1].tobytes())
+        own = [pool.reshape(-1, KEY_HEADS, self.D // 32)[slots] for pool in pools[:2]]
+        self.assertEqual(own[1].tobytes(), self.expected(v).tobytes())
+        means = [(x["scale"].astype(float)[..., None] * x["values"]).reshape(5, KEY_HEADS, self.D) for x in own]
+        angle = np.arange(5)[:, None, None] * 1e4 ** (-np.arange(32) / 32)
+        turned = [np.concatenate([x[..., :32] * np.cos(angle) - x[..., 32:] * np.sin(angle),
+                                  x[..., 32:] * np.cos(angle) + x[..., :32] * np.sin(angle)], -1) for x in (q.astype(float), k.astype(float))]
+        self.assertLess(np.abs(means[0] - turned[1]).max(), np.abs(turned[1]).max() / 225 + 2.0 ** -18)
+
+        want = attended(turned[0], *means, scale=self.D ** -0.5)
+        options = {"causal": True, "keys_are_rotated": True, "key_lengths": np.array([5]), "block_table": np.array([[7, 2]], np.int32)}
+        got = posenc.attention(q[None], *pools[:2], self.ROPE, order="bshd", **options)
+        self.assertEqual(got.shape, q[None].shape)
+        np.testing.assert_allclose(got[0], want, atol=4e-6)
+        plan = posenc.plan_attention(q[None], *pools[:2], self.ROPE, order="bshd", **options)
+        self.assertEqual(plan(q[None], *pools[:2]).tobytes(), got.tobytes())
+        moved = posenc.copy_slots(pools[1], [0], [int(slots[3])], order="bshd")
+        self.assertEqual(moved[0, 0].tobytes(), own[1][3].tobytes())
+
+    def test_refusals(self):
+        pool, k = np.zeros((1, KEY_HEADS, 4, 2), posenc.q8_0), np.ones((KEY_HEADS, 1, 64), np.float32)
+        for call, text in [
+            (lambda: posenc.copy_into(pool, [0], k, scale=2), "the scale is for a cache of e4m3, but it has elements of q8_0"),
+            (lambda: posenc.copy_into(pool, [0], k[..., :32]), "the cache has 2 heads of 64 features but the tensor has 2 of 32"),
+            (lambda: posenc.shift(pool, self.ROPE, 100, slots=[0]), "shift: keys of q8_0 would be rounded to 8 bits again by each shift"),
+            (lambda: posenc.rotate(pool, self.ROPE), "rotate: x must be f32, f64, f16 or bf16 but is q8_0"),
+            (lambda: posenc.attention(k[None], pool, pool, self.ROPE), "keys of q8_0 are rotated before they are written"),
+        ]:
+            with self.assertRaisesRegex(posenc.Error, text):
+                call()
+        with self.assertRaisesRegex(TypeError, "elements of format"):
+            posenc.copy_into(pool.view("V34"), [0], k)
+        self.assertFalse(pool.view(np.uint8).any())
 
 
 class Refusals(unittest.TestCase):

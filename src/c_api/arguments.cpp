@@ -29,9 +29,11 @@ DataType type_of(const posenc_dtype& type, const char* verb, const char* what) {
     if (type.code == kInteger && type.bits == 64) return DataType::kI64;
     if (type.code == kBool && type.bits == 8) return DataType::kBool;
   }
+  // what DLPack calls a vector: the bytes of a block
+  if (type.code == kUnsigned && type.bits == 8 && type.lanes == sizeof(Q8Block)) return DataType::kQ8_0;
   refuse(POSENC_UNSUPPORTED,
          fmt::format("{}: {} has elements of DLPack type (code {}, {} bits, {} lanes), which is not f32, f64, f16, "
-                     "bf16, e4m3, i64 or bool",
+                     "bf16, e4m3, q8_0, i64 or bool",
                      verb, what, type.code, type.bits, type.lanes));
 }
 
@@ -41,6 +43,20 @@ Device device_of(const posenc_device& device, const char* verb, const char* what
   refuse(POSENC_DEVICE, fmt::format("{}: {} is on a device of DLPack type {}; posenc computes on the host (1) and on "
                                     "CUDA (2)",
                                     verb, what, device.type));
+}
+
+// A tensor of blocks with a shape and strides of elements. They stay small enough to be checked later.
+void expand_blocks(TensorView& view, const char* verb, const char* what) {
+  const std::int64_t block = elements_of_block(view.type);
+  const int last = view.shape.rank - 1;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / Q8Block::kElements;
+  for (int axis = 0; block > 1 && axis <= last; ++axis) {
+    std::int64_t& number = axis == last ? view.shape[axis] : view.strides[axis];
+    if (number > kMost || number < -kMost) {
+      refuse(fmt::format("{}: {} has blocks past the end of memory", verb, what));
+    }
+    number *= block;
+  }
 }
 
 // Shape, strides and address, for any element type.
@@ -69,12 +85,14 @@ TensorView shape_of(const posenc_tensor& tensor, DataType type, std::int64_t siz
   }
   if (tensor.data == nullptr && count > 0) refuse(fmt::format("{}: {} has no data", verb, what));
   auto* const data = static_cast<char*>(tensor.data) + tensor.byte_offset;
-  if (count > 0 && reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(size) != 0) {
-    refuse(
-        fmt::format("{}: {} is not aligned: its first element must be at a multiple of {} bytes", verb, what, size));
+  const std::int64_t alignment = type == DataType::kQ8_0 ? std::int64_t{alignof(Q8Block)} : size;
+  if (count > 0 && reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(alignment) != 0) {
+    refuse(fmt::format("{}: {} is not aligned: its first element must be at a multiple of {} bytes", verb, what,
+                       alignment));
   }
   TensorView view(data, type, shape, strides);
   view.device = device_of(tensor.device, verb, what);
+  expand_blocks(view, verb, what);
   return view;
 }
 

@@ -112,7 +112,7 @@ template <class Visit> void each_share(const Resized& s, const Visit& visit) {
 }
 
 double element_of(const ConstTensorView& table, std::int64_t row, std::int64_t column) {
-  if (table.type == DataType::kI64 || table.type == DataType::kBool) {
+  if (table.type > DataType::kBF16) {
     raise(fmt::format("resized: the table must be f32, f64, f16 or bf16 but is {}", name_of(table.type)));
   }
   return numerics::table_element<double>(table, row, column);

@@ -29,7 +29,7 @@ std::vector<double> table_values(std::string_view scheme, const ConstTensorView&
   if (table.device != Device::kHost) {
     raise(fmt::format("{}: the table must be on the host: the form is computed from it", scheme));
   }
-  if (table.type == DataType::kI64 || table.type == DataType::kBool) {
+  if (table.type > DataType::kBF16) {
     raise(fmt::format("{}: the table must be floating-point but is {}", scheme, name_of(table.type)));
   }
   return numerics::with_type(table.type, [&](auto kind) { return widened<decltype(kind)>(table); });

@@ -149,6 +149,9 @@ TEST(TransformerXl, SaysWhatIsWrong) {
   const std::vector<std::int64_t> integers(24);
   EXPECT_EQ(refused(good, {.length = 6, .weights = view(integers.data(), {2, 3, 4})}),
             "transformer-xl: the table must be floating-point but is i64");
+  const std::vector<E4M3> bytes(24);
+  EXPECT_EQ(refused(good, {.length = 6, .weights = view(bytes.data(), {2, 3, 4})}),
+            "transformer-xl: the table must be floating-point but is e4m3");
   EXPECT_EQ(refusal([&] { backward(good, prepare_options, std::vector<double>(5)); }),
             "transformer-xl: the gradient must have 66 numbers, heads times distances times features, but has 5");
   Bias form = prepare(good, prepare_options);

@@ -145,31 +145,6 @@ PackedCall::PackedCall(const AttentionCall& call) : whole_(call) {
   }
 }
 
-void PackedCall::each_group(FunctionRef<void(const SequenceGroup&)> visit) const {
-  SequenceGroup group{0, 0, 0, 0};
-  for (std::int64_t s = 0; s < sequences_; ++s) {
-    const std::int64_t queries = whole_.packed[s], first = group.first + group.count * group.queries;
-    if (queries > 0 && group.queries == queries) {
-      ++group.count;
-      continue;
-    }
-    if (group.count > 0) visit(group);
-    group = {s, queries > 0 ? 1 : 0, first, queries};
-  }
-  if (group.count > 0) visit(group);
-}
-
-void PackedCall::each_largest_group(FunctionRef<void(const SequenceGroup&)> visit) const {
-  constexpr std::int64_t kFew = 256;
-  const std::int64_t most = std::min(tokens_, std::max<std::int64_t>(keys_, 1));
-  for (std::int64_t queries = 1; queries <= std::min(most, kFew); ++queries) {
-    visit({0, std::min(sequences_, tokens_ / queries), 0, queries});
-  }
-  for (std::int64_t count = 1; most > kFew && count <= sequences_ && tokens_ / count > kFew; ++count) {
-    visit({0, count, 0, std::min(tokens_ / count, most)});
-  }
-}
-
 PackedPart::PackedPart(const PackedCall& packed, const SequenceGroup& group) : call(packed.whole_) {
   set_sequences(group, packed.sequences_, call);
   call.inputs.q = rows_as_batch(call.inputs.q, group);
