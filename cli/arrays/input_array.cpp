@@ -99,8 +99,11 @@ void InputArray::open_safetensors(const ArrayName& name) {
   for (const SafetensorsTensor& tensor : head.tensors) names.push_back(tensor.name);
   const SafetensorsTensor& tensor = head.tensors[choose_array(name, names)];
   if (!tensor.type) {
-    refuse(fmt::format("{}: tensor {} has type {}; posenc reads F32, F64, F16, BF16 and I64", name.path,
-                       dump_json(shortened(tensor.name)), tensor.dtype));
+    // numbers of 8 bits mean little without their scale, which is in no fixed place
+    const bool is_narrow = tensor.dtype.starts_with("F8") || tensor.dtype.starts_with("F6") || tensor.dtype == "F4";
+    refuse(fmt::format("{}: tensor {} has type {}; posenc reads F32, F64, F16, BF16 and I64{}", name.path,
+                       dump_json(shortened(tensor.name)), tensor.dtype,
+                       is_narrow ? " (multiply it by its scale, and save that as F32)" : ""));
   }
   type_ = *tensor.type;
   shape_ = tensor.shape;

@@ -36,7 +36,10 @@ void on_positions(const Convention& is, Lines& lines) {
   } else if (is.position_factor != 1) {
     lines.push_back(fmt::format("Positions are multiplied by {:.6g}. Remove the factor", is.position_factor));
   }
-  if (is.first_position != 0) {
+  if (is.first_position != 0 && is_bias(is.scheme)) {
+    lines.push_back(
+        fmt::format("Queries are off by {} against their keys. Count both from the same token", is.first_position));
+  } else if (is.first_position != 0) {
     lines.push_back(fmt::format("Positions are off by {}. Count from 0", is.first_position));
   }
 }
@@ -169,6 +172,11 @@ void on_t5(const T5& want, const T5& is, Lines& lines) {
   if (is.buckets != want.buckets) say(lines, "buckets", want.buckets, is.buckets);
   if (is.max_distance != want.max_distance) say(lines, "max_distance", want.max_distance, is.max_distance);
   if (is.bidirectional != want.bidirectional) say(lines, "bidirectional", want.bidirectional, is.bidirectional);
+  if (is == want && lines.empty()) {
+    lines.emplace_back(
+        "The buckets are right, but the numbers added are not those of the table: another table, or its heads in "
+        "another order");
+  }
 }
 
 void on_sinusoids(const Sinusoidal& want, const Sinusoidal& is, const Convention& best, Lines& lines) {

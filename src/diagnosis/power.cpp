@@ -164,7 +164,11 @@ RivalInputs rival_inputs(const Probe& probe) {
   RivalInputs inputs{.features = probe.shape.back(0),
                      .tokens = probe.shape.back(1),
                      .least_position = *least,
-                     .last_position = *most};
+                     .last_position = *most,
+                     .is_up_to_query = probe.is_up_to_query};
+  if (const std::vector<std::int64_t>& keys = probe.where.positions.keys; !keys.empty()) {
+    inputs.least_key = *std::min_element(keys.begin(), keys.end());
+  }
   if (const auto* const learned = std::get_if<Learned>(&probe.scheme)) {
     inputs.rows = probe.where.weights.shape[0] - learned->offset;
   } else if (probe.where.weights.data != nullptr && !is_bias(probe.scheme)) {

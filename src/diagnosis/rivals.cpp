@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "diagnosis/angles.h"
+#include "diagnosis/element.h"
 #include "diagnosis/structure.h"
 #include "posenc/apply.h"
 #include "posenc/schemes/choice.h"
@@ -74,6 +75,26 @@ void add_slope_rivals(const Alibi& alibi, Rivals& list) {
             alibi.max_bias, alibi.heads),
         naive);
   }
+  if (!is_power) {
+    std::vector<double> early;
+    Alibi lower = alibi;
+    lower.scale = 1;
+    for (lower.heads = 1; 2 * lower.heads < alibi.heads;) lower.heads *= 2;
+    const double first = std::exp2(alibi.max_bias / static_cast<double>(lower.heads));
+    for (std::size_t head = 0; head < right.size(); ++head) {
+      early.push_back(right[head] * (static_cast<std::int64_t>(head) < lower.heads ? first : std::sqrt(first)));
+    }
+    add("slopes that start at 1", "The exponents of slopes start at 0: they have h where h + 1 belongs", early);
+    for (const std::int64_t heads : {lower.heads * 2, alibi.heads * 2}) {
+      Alibi other = alibi;
+      other.heads = heads;
+      const Form of_other = prepare(Scheme(other), {});
+      const std::vector<double>& list_of = std::get<Slopes>(std::get<Bias>(of_other).source).slopes;
+      add(fmt::format("slopes of {} heads", heads),
+          fmt::format("The slopes are the first of those of {} heads. Take those of {}", heads, alibi.heads),
+          {list_of.begin(), list_of.begin() + static_cast<std::ptrdiff_t>(alibi.heads)});
+    }
+  }
   add("slopes in reverse", "Slopes are in the reverse order: the first head has the steepest",
       {right.rbegin(), right.rend()});
   for (const std::int64_t shards : {2, 4, 8}) {
@@ -103,6 +124,21 @@ void add_t5_rivals(const T5& t5, Rivals& list) {
     other_field(list, "max_distance", t5, &T5::max_distance, t5.max_distance / 2, kAsIs);
   }
   other_field(list, "max_distance", t5, &T5::max_distance, t5.max_distance * 2, kAsIs);
+  for (const std::int64_t step : {1, -1}) {  // the nearest that differs at all: any other differs there as well
+    T5 port = t5;
+    do {
+      port.max_distance += step;
+    } while (port.max_distance > exact && port.max_distance <= 2 * t5.max_distance &&
+             buckets_of(port) == buckets_of(t5));
+    if (port.max_distance <= exact || port.max_distance > 2 * t5.max_distance) continue;
+    other_field(list, "max_distance", t5, &T5::max_distance, port.max_distance, kAsIs);
+  }
+  for (const std::int64_t buckets : {t5.buckets / 2, t5.buckets * 2}) {
+    const std::int64_t parts = t5.bidirectional ? 4 : 2;
+    if (buckets < parts || buckets % (parts / 2) != 0 || buckets > 8192 || t5.max_distance <= buckets / parts)
+      continue;
+    other_field(list, "buckets", t5, &T5::buckets, buckets, kAsIs);
+  }
   const bool can_be_two = t5.buckets >= 4 && t5.buckets % 2 == 0 && t5.max_distance > t5.buckets / 4;
   const bool can_be_one = t5.max_distance > t5.buckets / 2;
   if (t5.bidirectional ? can_be_one : can_be_two) {
@@ -156,6 +192,27 @@ void turn(const Rival& rival, const Rotation& form, const Turns& turns, const Ex
   }
 }
 
+// Of an image, which begins where the axes part, all axes but the first lose the position at which it starts.
+void remove_offsets(std::vector<std::int64_t>& ids, std::size_t count) {
+  const std::size_t axes = ids.size() / count;
+  const std::vector<std::int64_t> given = ids;
+  const auto is_apart = [&](std::size_t token) {
+    for (std::size_t axis = 1; axis < axes; ++axis) {
+      if (given[axis * count + token] != given[token]) return true;
+    }
+    return false;
+  };
+  std::int64_t start = 0;
+  for (std::size_t token = 0; token < count; ++token) {
+    // the corner of an image has the same position on every axis
+    const bool is_corner =
+        token + 1 < count && !is_apart(token) && is_apart(token + 1) && given[token] == given[token + 1];
+    if (!is_apart(token) && !is_corner) continue;
+    if (is_corner || token == 0 || (!is_apart(token - 1) && given[token - 1] != given[token])) start = given[token];
+    for (std::size_t axis = 1; axis < axes; ++axis) ids[axis * count + token] -= start;
+  }
+}
+
 // The positions that such a port uses, for a form of this many axes.
 std::vector<std::int64_t> moved(const Rival& rival, const std::vector<std::int64_t>& ids, int axes, int form_axes) {
   const std::size_t count = ids.size() / axes;
@@ -170,6 +227,7 @@ std::vector<std::int64_t> moved(const Rival& rival, const std::vector<std::int64
       result.push_back(rounded_position(rival.angles, id + rival.shift));
     }
   }
+  if (rival.placing == Placing::kNoOffset) remove_offsets(result, count);
   return result;
 }
 
@@ -181,6 +239,42 @@ void mirror(CheckPositions& positions) {
   }
   for (auto* const ids : {&positions.tokens, &positions.keys}) {
     for (std::int64_t& id : *ids) id = most - id;
+  }
+}
+
+// A table of as many rows as such a port asks for: what is missing is the last row.
+std::vector<double> with_rows(const ConstTensorView& table, std::int64_t rows) {
+  std::vector<double> values;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t head = 0; head < table.shape[1]; ++head) {
+      values.push_back(element(table, offset_of({std::min(row, table.shape[0] - 1), head}, table.strides)));
+    }
+  }
+  return values;
+}
+
+// A bias of distances does not see where both begin, only queries that are moved against the keys.
+void add_query_rivals(const Scheme& scheme, const RivalInputs& inputs, Rivals& list) {
+  const auto add = [&](std::string name, std::string change, std::int64_t shift) {
+    list.push_back({.name = name,
+                    .from = "positions of queries",
+                    .to = std::move(name),
+                    .change = std::move(change),
+                    .scheme = scheme,
+                    .shift = shift,
+                    .is_equivalent = inputs.is_up_to_query});  // a constant, if all keys are on one side
+  };
+  for (const std::int64_t shift : {1, -1}) {
+    add(fmt::format("queries off by {}", shift),
+        fmt::format("Queries are off by {} against their keys. Count both from the same token", shift), shift);
+  }
+  const std::int64_t cached = inputs.least_position - inputs.least_key;
+  if (cached > 1) {
+    add("queries counted from 0",
+        fmt::format(
+            "Queries are counted from 0, although {} keys come before them. Add that number to their positions",
+            cached),
+        -cached);
   }
 }
 
@@ -249,6 +343,9 @@ std::vector<Rival> rivals_of(const Scheme& scheme, const RivalInputs& inputs) {
   if (const auto* const waves = std::get_if<Sinusoidal>(&scheme)) add_wave_rivals(*waves, list);
   if (const auto* const alibi = std::get_if<Alibi>(&scheme)) add_alibi_rivals(*alibi, list);
   if (const auto* const t5 = std::get_if<T5>(&scheme)) add_t5_rivals(*t5, list);
+  if (std::holds_alternative<Alibi>(scheme) || std::holds_alternative<T5>(scheme)) {
+    add_query_rivals(scheme, inputs, list);
+  }
   if (is_bias(scheme)) return list;  // depends on distances alone
   add_position_rivals(scheme, inputs, list);
   return list;
@@ -256,8 +353,14 @@ std::vector<Rival> rivals_of(const Scheme& scheme, const RivalInputs& inputs) {
 
 Expected expected_of(const Rival& rival, const std::vector<double>& before, const Extents& shape,
                      const Surroundings& where) {
-  Form form = prepare(rival.scheme,
-                      {.length = where.length, .numerics = numerics_of(rival.angles), .weights = where.weights});
+  PrepareOptions options{.length = where.length, .numerics = numerics_of(rival.angles), .weights = where.weights};
+  const auto* const t5 = std::get_if<T5>(&rival.scheme);
+  std::vector<double> rows;
+  if (t5 != nullptr && where.weights.data != nullptr && where.weights.shape[0] != t5->buckets) {
+    rows = with_rows(where.weights, t5->buckets);
+    options.weights = view(std::as_const(rows).data(), {t5->buckets, t5->heads});
+  }
+  Form form = prepare(rival.scheme, options);
   if (std::holds_alternative<Nothing>(form)) {  // for scores as well, of which some are masked
     Expected same{before, before, before, {}};
     for (double& size : same.scale) size = std::fabs(size);
@@ -270,6 +373,11 @@ Expected expected_of(const Rival& rival, const std::vector<double>& before, cons
                                          : where.axes;
   CheckPositions positions{moved(rival, where.positions.tokens, where.axes, axes), where.positions.keys};
   if (rival.placing == Placing::kTransposed) mirror(positions);
+  if (is_bias(rival.scheme) && rival.shift < 0) {  // positions are not negative
+    for (auto* const ids : {&positions.tokens, &positions.keys}) {
+      for (std::int64_t& id : *ids) id -= rival.shift;
+    }
+  }
   if (auto* const bias = std::get_if<Bias>(&form); bias != nullptr && !rival.slopes.empty()) {
     std::get<Slopes>(bias->source).slopes = rival.slopes;
   }

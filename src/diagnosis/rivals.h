@@ -22,6 +22,7 @@ enum class Placing : std::uint8_t {
   kReversed,    ///< the last token has the first position
   kConstant,    ///< every token has the first position
   kCounted,     ///< every axis has the number of the token
+  kNoOffset,    ///< of an image, all axes but the first count from 0
   kTransposed,  ///< for a bias: queries and keys swapped
 };
 
@@ -32,7 +33,7 @@ struct Rival {
   std::string change = {};         ///< what to change in such a port, one sentence
   Scheme scheme = {};              ///< what it applies
   int times = 1;                   ///< how often
-  std::int64_t shift = 0;          ///< added to every position
+  std::int64_t shift = 0;          ///< added to every position; of a bias, to those of queries
   Placing placing = Placing::kGiven;
   std::vector<std::size_t> axes = {};    ///< for each axis, the one whose positions it uses; empty: its own
   AngleKind angles = AngleKind::kExact;  ///< in which arithmetic
@@ -47,6 +48,8 @@ struct RivalInputs {
   std::int64_t features = 0, tokens = 0;               // of the tensors
   std::int64_t least_position = 0, last_position = 0;  // of the tokens, on any axis
   std::int64_t rows = 0;                               // of a trained table; 0: no limit to positions
+  std::int64_t least_key = 0;                          // position of the first key, of a bias
+  bool is_up_to_query = false;                         // a constant per query does not count
 };
 
 /// Every rival of a scheme that is known here, each different from it.

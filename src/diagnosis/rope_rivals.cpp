@@ -110,32 +110,20 @@ class RopeRivals {
 
   void sections() {
     if (rope_.sections.size() < 2) return;
-    Rope port = rope_;
-    std::rotate(port.sections.begin(), port.sections.begin() + 1, port.sections.end());
-    const auto list = [](const Rope& rope) { return fmt::format("{}", fmt::join(rope.sections, " ")); };
     const bool is_fixed = rope_.section_order == SectionOrder::kRestarting ||
                           rope_.section_order == SectionOrder::kBlocks ||
                           rope_.section_order == SectionOrder::kEvenOdd;
-    if (!is_fixed) field("sections", list(rope_), list(port), port);
-    for (const SectionOrder order :
-         {SectionOrder::kChunked, SectionOrder::kInterleaved, SectionOrder::kAlternating}) {
-      if (is_fixed) break;
-      port = rope_;
-      port.section_order = order;
-      if (axes_of_pairs(port) == axes_of_pairs(rope_)) continue;
-      field("order of sections", std::string(choice_name(rope_.section_order)), std::string(choice_name(order)),
-            port);
+    if (!is_fixed) {
+      assignments();
+      list_.push_back({.name = "an image whose height and width count from 0",
+                       .from = "positions of an image after its text",
+                       .to = "height and width that count from 0",
+                       .change = "All axes but the first lack the offset of the image: they count from 0. Add the "
+                                 "position at which it starts",
+                       .scheme = rope_,
+                       .placing = Placing::kNoOffset});
     }
-    const std::size_t axes = rope_.sections.size();
-    std::vector<std::size_t> swapped(axes);
-    std::iota(swapped.begin(), swapped.end(), 0);
-    std::swap(swapped[axes - 2], swapped[axes - 1]);
-    list_.push_back({.name = "height and width swapped",
-                     .from = "height and width",
-                     .to = "the two swapped",
-                     .change = "The last two axes of the positions (height and width) are swapped. Swap them back",
-                     .scheme = rope_,
-                     .axes = swapped});
+    swaps();
     list_.push_back({.name = "positions of the first axis for all",
                      .from = "positions of several axes",
                      .to = "those of the first axis",
@@ -150,6 +138,68 @@ class RopeRivals {
                          "of all axes",
                      .scheme = rope_,
                      .placing = Placing::kCounted});
+  }
+
+  // Other pairs for each axis. One pair more or less for an axis is the least that can be wrong: whatever else is, is
+  // wrong there as well.
+  void assignments() {
+    const std::size_t axes = rope_.sections.size();
+    std::vector<std::vector<std::uint8_t>> known = {axes_of_pairs(rope_)};
+    const auto list = [](const Rope& rope) { return fmt::format("{}", fmt::join(rope.sections, " ")); };
+    const auto add = [&](const auto& change) {
+      Rope port = rope_;
+      change(port);
+      if (*std::min_element(port.sections.begin(), port.sections.end()) < 0) return;
+      const std::vector<std::uint8_t> map = axes_of_pairs(port);
+      if (std::find(known.begin(), known.end(), map) != known.end()) return;
+      known.push_back(map);
+      const bool is_order = port.section_order != rope_.section_order;
+      const auto name = [](const Rope& rope) { return std::string(choice_name(rope.section_order)); };
+      field(is_order ? "order of sections" : "sections", is_order ? name(rope_) : list(rope_),
+            is_order ? name(port) : list(port), port);
+    };
+    for (std::size_t turn = 1; turn < axes; ++turn) {
+      add([&](Rope& port) {
+        std::rotate(port.sections.begin(), port.sections.begin() + static_cast<std::ptrdiff_t>(turn),
+                    port.sections.end());
+      });
+    }
+    for (const SectionOrder order :
+         {SectionOrder::kChunked, SectionOrder::kInterleaved, SectionOrder::kAlternating}) {
+      add([&](Rope& port) { port.section_order = order; });
+    }
+    for (std::size_t one = 0; one < axes; ++one) {
+      for (std::size_t other = 0; other < axes; ++other) {
+        if (one == other) continue;
+        add([&](Rope& port) {
+          ++port.sections[one];
+          --port.sections[other];
+        });
+      }
+    }
+  }
+
+  // Two axes of the positions exchanged.
+  void swaps() {
+    const std::size_t axes = rope_.sections.size();
+    static constexpr std::array<std::string_view, 3> kNames = {"time", "height", "width"};
+    const auto name = [&](std::size_t axis) {
+      return axes > kNames.size() ? fmt::format("axis {}", axis) : std::string(kNames[axis + kNames.size() - axes]);
+    };
+    for (std::size_t one = axes - 1; one-- > 0;) {
+      for (std::size_t other = axes - 1; other > one; --other) {
+        std::vector<std::size_t> swapped(axes);
+        std::iota(swapped.begin(), swapped.end(), 0);
+        std::swap(swapped[one], swapped[other]);
+        list_.push_back(
+            {.name = fmt::format("{} and {} swapped", name(one), name(other)),
+             .from = fmt::format("{} and {}", name(one), name(other)),
+             .to = "the two swapped",
+             .change = fmt::format("The positions of {} and {} are swapped. Swap them back", name(one), name(other)),
+             .scheme = rope_,
+             .axes = swapped});
+      }
+    }
   }
 
   void numerics() {

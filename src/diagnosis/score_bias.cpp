@@ -238,28 +238,44 @@ ByDistance by_distance(const Scores& scores) {
 // The buckets of one configuration: what they leave beyond a value for every distance, and whether all of them occur.
 struct Buckets {
   T5 scheme;
+  std::int64_t shift = 0;                     // of queries
   std::map<std::int64_t, std::int64_t> rows;  // the row of each distance that occurs
   double unexplained = 0;
+  bool is_too_fine = false;  // two neighbouring rows have the same numbers
 };
-Buckets buckets_for(const T5& scheme, const ByDistance& means, const Scores& scores) {
+Buckets buckets_for(const T5& scheme, std::int64_t shift, const ByDistance& means, const Scores& scores) {
   Buckets result;
   result.scheme = scheme;
+  result.shift = shift;
   const DistanceMap map = buckets_of(scheme);
   std::map<std::int64_t, std::vector<double>> sums;
   std::map<std::int64_t, double> counts;
   const auto last = std::ssize(map.entries) - 1;
   for (const auto& [distance, list] : means.sums) {
-    const std::int64_t row = map.entries[std::clamp<std::int64_t>(distance - map.first, 0, last)];
+    const std::int64_t row = map.entries[std::clamp<std::int64_t>(distance - shift - map.first, 0, last)];
     result.rows[distance] = row;
     sums[row].resize(list.size());
     for (std::size_t head = 0; head < list.size(); ++head) sums[row][head] += list[head];
     counts[row] += means.counts.at(distance);
   }
-  for (std::size_t head = 0; head < scores.points.size(); ++head) {
-    for (const Point& point : scores.points[head]) {
-      const std::int64_t row = result.rows[point.distance];
-      result.unexplained += std::pow(point.change - sums[row][head] / counts[row], 2);
+  // around the mean of each distance, and the means around those of their row
+  result.unexplained = means.left.energy;
+  for (const auto& [distance, list] : means.sums) {
+    const std::int64_t row = result.rows[distance];
+    const double count = means.counts.at(distance);
+    for (std::size_t head = 0; head < list.size(); ++head) {
+      result.unexplained += count * std::pow(list[head] / count - sums[row][head] / counts[row], 2);
     }
+  }
+  for (auto at = result.rows.begin(); std::next(at) != result.rows.end(); ++at) {
+    const std::int64_t one = at->second, other = std::next(at)->second;
+    if (one == other) continue;
+    double apart = 0;
+    for (std::size_t head = 0; head < scores.points.size(); ++head) {
+      apart += std::pow(sums[one][head] / counts[one] - sums[other][head] / counts[other], 2);
+    }
+    const double room = scores.noise * (1 / counts[one] + 1 / counts[other]);
+    if (apart <= 16 * room * static_cast<double>(scores.points.size())) result.is_too_fine = true;
   }
   return result;
 }
@@ -278,7 +294,26 @@ bool is_same_partition(const Buckets& one, const Buckets& other) {
   return rows_in(one) == rows_in(other);
 }
 
-std::optional<Diagnosis> as_table(const Scores& scores) {
+// The configurations of models, and first the one that was meant.
+std::vector<T5> likely_buckets(const Scores& scores, const ByDistance& means, const Scheme* expected) {
+  std::vector<T5> list;
+  const auto* const want = expected == nullptr ? nullptr : std::get_if<T5>(expected);
+  if (want != nullptr && want->heads == scores.heads) list.push_back(*want);
+  for (const std::int64_t buckets : {32, 64, 16, 128, 8, 320}) {
+    for (const std::int64_t distance : {128, 256, 64, 512, 100, 800, 1024, 32, 20, 16}) {
+      for (const bool is_bidirectional : {true, false}) {
+        if (distance <= buckets / (is_bidirectional ? 4 : 2)) continue;
+        // without later keys, the buckets for the other direction are never used
+        if (is_bidirectional && means.sums.rbegin()->first <= 0) continue;
+        const T5 one{scores.heads, buckets, distance, is_bidirectional};
+        if (list.empty() || !(list.front() == one)) list.push_back(one);
+      }
+    }
+  }
+  return list;
+}
+
+std::optional<Diagnosis> as_table(const Scores& scores, const Scheme* expected) {
   const ByDistance means = by_distance(scores);
   if (!is_noise(means.left, scores) || means.sums.size() < 4) return std::nullopt;
   Left constant{scores.energy, scores.count};
@@ -292,17 +327,10 @@ std::optional<Diagnosis> as_table(const Scores& scores) {
   if (2 * std::ssize(means.sums) * scores.heads > means.left.count) return std::nullopt;
   Diagnosis result;
   std::vector<Buckets> fitting;
-  for (const std::int64_t buckets : {32, 64, 16, 128, 8, 320}) {
-    for (const std::int64_t distance : {128, 256, 64, 512, 800, 1024, 32, 20, 16}) {
-      for (const bool is_bidirectional : {true, false}) {
-        if (distance <= buckets / (is_bidirectional ? 4 : 2)) continue;
-        // without later keys, the buckets for the other direction are never used
-        if (is_bidirectional && means.sums.rbegin()->first <= 0) continue;
-        const T5 scheme{
-            .heads = scores.heads, .buckets = buckets, .max_distance = distance, .bidirectional = is_bidirectional};
-        Buckets one = buckets_for(scheme, means, scores);
-        if (is_noise({one.unexplained, means.left.count}, scores)) fitting.push_back(std::move(one));
-      }
+  for (const std::int64_t shift : {0, 1, -1}) {
+    for (const T5& scheme : likely_buckets(scores, means, expected)) {
+      Buckets one = buckets_for(scheme, shift, means, scores);
+      if (is_noise({one.unexplained, means.left.count}, scores)) fitting.push_back(std::move(one));
     }
   }
   // fewest rows first: a fit that merges distances is significant
@@ -317,7 +345,8 @@ std::optional<Diagnosis> as_table(const Scores& scores) {
     return result;
   }
   const Buckets& best = fitting.front();
-  result.best = Convention{.scheme = best.scheme, .residual = std::sqrt(best.unexplained / scores.energy)};
+  result.best = Convention{
+      .scheme = best.scheme, .first_position = best.shift, .residual = std::sqrt(best.unexplained / scores.energy)};
   const auto same = std::count_if(fitting.begin(), fitting.end(),
                                   [&](const Buckets& other) { return is_same_partition(best, other); });
   const bool has_rival = same > 1;
@@ -329,7 +358,10 @@ std::optional<Diagnosis> as_table(const Scores& scores) {
       result.others.push_back({.scheme = other.scheme, .residual = std::sqrt(other.unexplained / scores.energy)});
     }
   }
-  result.verdict = has_rival ? Verdict::kLikely : Verdict::kSure;
+  if (best.is_too_fine) {
+    result.remarks.emplace_back("neighbouring buckets have the same numbers: there may be fewer of them");
+  }
+  result.verdict = has_rival || best.is_too_fine ? Verdict::kLikely : Verdict::kSure;
   return result;
 }
 
@@ -340,7 +372,7 @@ std::optional<Diagnosis> explain_by_bias(ConstTensorView before, ConstTensorView
   const std::optional<Scores> scores = scores_of(before, after, options);
   if (!scores) return std::nullopt;
   if (std::optional<Diagnosis> alibi = as_alibi(*scores)) return alibi;
-  return as_table(*scores);
+  return as_table(*scores, options.expected);
 }
 
 bool has_masks(ConstTensorView x) {

@@ -166,6 +166,8 @@ SAFETENSORS = [
     ("no shape", st_raw('{"x":{"dtype":"F32","data_offsets":[0,8]}}', EIGHT), "shape"),
     ("no offsets", st_raw('{"x":{"dtype":"F32","shape":[1,2]}}', EIGHT), "data_offsets"),
     ("unknown dtype", st_raw(st_entry(dtype='"F33"'), EIGHT), "F33"),
+    ("eight bits", st_raw(st_entry(dtype='"F8_E4M3"'), bytes(2)).replace(b"[0,8]", b"[0,2]"), "multiply it by its scale"),
+    ("eight bits, wider", st_raw(st_entry(dtype='"F8_E5M2"'), bytes(2)).replace(b"[0,8]", b"[0,2]"), "F8_E5M2"),
     ("shape of -1", st_raw(st_entry(shape="[-1,2]"), EIGHT), "an extent"),
     ("shape of 1.5", st_raw(st_entry(shape="[1.5,2]"), EIGHT), "an extent"),
     ("shape of 1e3", st_raw(st_entry(shape="[1e3,2]"), EIGHT), "an extent"),
