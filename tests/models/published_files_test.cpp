@@ -240,6 +240,34 @@ TEST(PublishedFiles, LayersOfDecilmWithoutAttention) {
   EXPECT_FALSE(model.groups[1].token_mixer.empty());
 }
 
+// Microsoft's own code: every second layer is dense, scores are divided by D, positions multiplied.
+TEST(PublishedFiles, Phi3Small) {
+  const auto read = [](const std::string& more) {
+    return read_model(R"({"model_type":"phi3small","hidden_size":64,"num_attention_heads":4,"num_hidden_layers":4,
+      "max_position_embeddings":128)" +
+                      more + "}");
+  };
+  const Model plain = read("");
+  EXPECT_EQ(groups_of(plain), "rope 0,2, rope 1,3");
+  EXPECT_EQ(rope_of(plain), (Rope{.dims = 16, .base = 1e6}));
+  EXPECT_FALSE(plain.groups[0].other_attention.empty());
+  EXPECT_TRUE(plain.groups[1].other_attention.empty());
+  EXPECT_EQ(plain.groups[1].scale, 1.0 / 16);
+  EXPECT_EQ(read(R"(,"mup_attn_multiplier":4)").groups[1].scale, 4.0 / 16);
+  EXPECT_FALSE(read(R"(,"mup_use_scaling":false)").groups[1].scale);
+  // its own key, and no other, gives the base
+  EXPECT_EQ(rope_of(read(R"(,"rope_embedding_base":5000,"rope_theta":7)")).base, 5000);
+  const Model stretched = read(R"(,"rope_position_scale":0.25)");
+  EXPECT_EQ(*rope_of(stretched).scaling, RopeScaling(LinearScaling{.factor = 4}));
+  EXPECT_TRUE(says(stretched.warnings, "vLLM divides by it"));
+  const std::string lists = R"("short_factor":[1,1,1,1,1,1,1,1],"long_factor":[1,2,3,4,5,6,7,8])";
+  const std::string longrope =
+      R"(,"rope_position_scale":0.25,"rope_scaling":{"type":"su","original_max_position_embeddings":32,)" + lists;
+  EXPECT_EQ(prepare(rope_of(read(longrope + "}")), {.length = 16}).magnitude, 1);
+  EXPECT_EQ(prepare(rope_of(read(longrope + R"(,"short_mscale":1.5,"long_mscale":1.5})")), {.length = 16}).magnitude,
+            1.5);
+}
+
 // The indexer of sparse attention: halves beside interleaved MLA in DeepSeek V3.2, as the attention in GLM-5.
 TEST(PublishedFiles, IndexersHaveARotationOfTheirOwn) {
   const auto indexer = [](std::string_view config) -> std::optional<Rope> {
