@@ -125,6 +125,9 @@ std::vector<Match> matches_in(const Piece& part) {
 // Whether these tensors, which such a port made, could not have shown that it differs in something else as well.
 bool has_unseen(const Rival& rival, const Piece& part) {
   if (rival.scheme.index() != part.probe.scheme.index()) return false;
+  const auto* const t5 = std::get_if<T5>(&rival.scheme);
+  // its table has other rows than the one at hand
+  if (t5 != nullptr && part.probe.where.weights.shape[0] != t5->buckets) return true;
   Probe own = part.probe;
   own.scheme = rival.scheme;
   std::vector<Rival> others = rivals_of(own.scheme, rival_inputs(own));
@@ -157,9 +160,8 @@ Diagnosis diagnosis_of(const std::vector<Match>& matches, const Piece& part, boo
                   .is_swapped = rival.turning == Turning::kSwapped,
                   .is_reversed = rival.placing == Placing::kReversed,
                   .residual = first.residual};
-  const Form form = prepare(rival.scheme, {.length = part.probe.where.length, .weights = part.probe.where.weights});
-  if (const auto* const rotation = std::get_if<Rotation>(&form)) {
-    best.magnitude = std::pow(rotation->magnitude, rival.times);
+  if (const auto* const rope = std::get_if<Rope>(&rival.scheme)) {
+    best.magnitude = std::pow(prepare(*rope, {.length = part.probe.where.length}).magnitude, rival.times);
   }
   found.best = best;
   return found;
