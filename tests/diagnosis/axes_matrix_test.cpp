@@ -173,7 +173,7 @@ TEST(CheckMatrix, NoWrongAxesPass) {
       }
     }
   }
-  run_port_cases(cases, 61);
+  run_port_cases(cases, 307);
 }
 
 }  // namespace
