@@ -85,13 +85,13 @@ void add_slope_rivals(const Alibi& alibi, Rivals& list) {
       early.push_back(right[head] * (static_cast<std::int64_t>(head) < lower.heads ? first : std::sqrt(first)));
     }
     add("slopes that start at 1", "The exponents of slopes start at 0: they have h where h + 1 belongs", early);
-    for (const std::int64_t heads : {lower.heads * 2, alibi.heads * 2}) {
+    for (const std::int64_t count : {lower.heads * 2, alibi.heads * 2}) {
       Alibi other = alibi;
-      other.heads = heads;
+      other.heads = count;
       const Form of_other = prepare(Scheme(other), {});
       const std::vector<double>& list_of = std::get<Slopes>(std::get<Bias>(of_other).source).slopes;
-      add(fmt::format("slopes of {} heads", heads),
-          fmt::format("The slopes are the first of those of {} heads. Take those of {}", heads, alibi.heads),
+      add(fmt::format("slopes of {} heads", count),
+          fmt::format("The slopes are the first of those of {} heads. Take those of {}", count, alibi.heads),
           {list_of.begin(), list_of.begin() + static_cast<std::ptrdiff_t>(alibi.heads)});
     }
   }

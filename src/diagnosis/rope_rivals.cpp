@@ -129,7 +129,7 @@ class RopeRivals {
                      .to = "those of the first axis",
                      .change = "Every axis has the positions of the first. Give each axis its own",
                      .scheme = rope_,
-                     .axes = std::vector<std::size_t>(axes)});
+                     .axes = std::vector<std::size_t>(rope_.sections.size())});
     list_.push_back({.name = "positions that count tokens",
                      .from = "positions of several axes",
                      .to = "the number of the token",
