@@ -43,8 +43,8 @@ typedef struct {
 typedef struct {
   uint8_t code; /* DLDataTypeCode: 0 integer, 1 unsigned, 2 float, 4 bfloat, 6 bool */
   uint8_t bits;
-  uint16_t lanes; /* 1; of a cache of q8_0, 34: its elements are ggml's blocks of 32 features, which are 34 bytes each */
-} posenc_dtype;   /* {2, 32, 1} f32, {2, 64, 1} f64, {2, 16, 1} f16, {4, 16, 1} bf16, {0, 64, 1} i64, {1, 8, 34} q8_0 */
+  uint16_t lanes; /* 1; of a cache of q8_0, 34: an element is a block of ggml, 32 features in 34 bytes */
+} posenc_dtype; /* {2, 32, 1} f32, {2, 64, 1} f64, {2, 16, 1} f16, {4, 16, 1} bf16, {0, 64, 1} i64, {1, 8, 34} q8_0 */
 
 typedef struct {
   void* data;

@@ -34,7 +34,8 @@ void check_arguments(const Scheme& scheme, const Tensors& two, const CheckOption
   }
   for (const DataType type : {two.before.type, two.after.type}) {
     if (type == DataType::kI64) raise("check: the tensors must be floating-point, not integers");
-    if (type > DataType::kBF16) raise(fmt::format("check: the tensors must be f32, f64, f16 or bf16, not {}", name_of(type)));
+    if (type > DataType::kBF16)
+      raise(fmt::format("check: the tensors must be f32, f64, f16 or bf16, not {}", name_of(type)));
   }
   if (!(options.tolerance >= 0) || !std::isfinite(options.tolerance)) {
     raise(fmt::format("check: the tolerance must be at least 0 but is {}", options.tolerance));

@@ -57,7 +57,8 @@ void check_tensors(ConstTensorView before, ConstTensorView after, const Diagnosi
   }
   for (const DataType type : {before.type, after.type}) {
     if (type == DataType::kI64) raise("diagnose: the tensors must be floating-point, not integers");
-    if (type > DataType::kBF16) raise(fmt::format("diagnose: the tensors must be f32, f64, f16 or bf16, not {}", name_of(type)));
+    if (type > DataType::kBF16)
+      raise(fmt::format("diagnose: the tensors must be f32, f64, f16 or bf16, not {}", name_of(type)));
   }
   if (count_of(before.shape) <= 0) raise("diagnose: the tensors have no elements");
   const std::int64_t sequence = before.shape.back(1);

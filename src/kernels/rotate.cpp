@@ -92,7 +92,8 @@ RowLimit check_form(std::string_view verb, const Rotation& form) {
     raise(fmt::format("{}: the form's magnitude must be between -32768 and 32768 but is {}", verb, form.magnitude));
   }
   for (const auto& type : {form.precision.table, form.precision.arithmetic}) {
-    if (type && *type > DataType::kBF16) raise(fmt::format("{}: a rotation cannot be done in {}", verb, name_of(*type)));
+    if (type && *type > DataType::kBF16)
+      raise(fmt::format("{}: a rotation cannot be done in {}", verb, name_of(*type)));
   }
   if (heads_of(form) < 1) raise(fmt::format("{}: the form has {} heads", verb, heads_of(form)));
   if (pairs < 1 && !has_table(form)) raise(fmt::format("{}: the form has no frequencies", verb));

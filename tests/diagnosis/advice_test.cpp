@@ -130,8 +130,7 @@ TEST(CheckAdvice, SeveralAxes) {
   EXPECT_EQ(advice(port, ids), Lines{"order of sections: expected chunked, got interleaved"});
   std::vector<std::int64_t> swapped = ids, first = ids, counted;
   std::swap_ranges(swapped.begin() + 36, swapped.begin() + 72, swapped.begin() + 72);
-  EXPECT_EQ(advice(rope, swapped),
-            Lines{"The positions of height and width are swapped. Swap them back"});
+  EXPECT_EQ(advice(rope, swapped), Lines{"The positions of height and width are swapped. Swap them back"});
   std::copy(ids.begin(), ids.begin() + 36, first.begin() + 36);
   std::copy(ids.begin(), ids.begin() + 36, first.begin() + 72);
   EXPECT_NE(joined(advice(rope, first)).find("Every axis has the positions of the first"), std::string::npos);
