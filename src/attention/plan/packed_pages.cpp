@@ -135,7 +135,7 @@ PackedCall::PackedCall(const AttentionCall& call) : whole_(call) {
   if (call.mask.data != nullptr) check_mask(call.verb, whole_.mask, {1, heads_, tokens_, keys_});
   const std::int64_t ids = count_of_ids(call.query_positions), tokens = std::max(call.planned_tokens, tokens_);
   if (!call.query_positions) return;
-  if (ids == 0) {
+  if (ids == 0 && tokens > 0) {
     raise(fmt::format("{}: with packed queries over a paged cache, query_positions must be ids, one per token",
                       call.verb));
   }
