@@ -66,8 +66,13 @@ Figure dots_figure(const Request& request) {
              .most = static_cast<double>(range.to - 2)};
   panel.y.label = "dot product";
   fit(panel.y, least, most, 0.08);
+  const std::int64_t lines = std::ssize(panel.series);
   figure.rows = {{{std::move(panel)}}};
-  figure.note = fmt::format("Within a line, values differ by at most {:.2g}.{}", spread, random_note(vectors));
+  figure.note = fmt::format(
+      "Within a line, values differ by at most {:.2g}. {}{}", spread,
+      lines < odd ? fmt::format("Drawn are {} of the {} odd distances with two pairs or more.", lines, odd)
+                  : std::string("Drawn is every odd distance with two pairs or more."),
+      random_note(vectors));
   return figure;
 }
 

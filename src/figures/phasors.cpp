@@ -74,6 +74,16 @@ std::string score_note(const std::vector<Dial>& query, const std::vector<Dial>& 
       sum / static_cast<double>(query.size()), grouped(static_cast<double>(distance)));
 }
 
+// Hands of slow pairs coincide in the drawing: by how much they differ is said.
+std::string turn_note(const std::vector<Dial>& hands, std::int64_t shift) {
+  constexpr double kVisible = 0.05;
+  const double turn = std::fabs(static_cast<double>(shift) * hands.back().radians);
+  return fmt::format("In {} positions pair 0 rotates by {:.3g} radians, pair {} by {:.3g}{}.",
+                     grouped(std::fabs(static_cast<double>(shift))),
+                     std::fabs(static_cast<double>(shift) * hands.front().radians), hands.size() - 1, turn,
+                     turn < kVisible ? ", which is too little to see" : "");
+}
+
 }  // namespace
 
 Figure phasors_figure(const Request& request) {
@@ -124,13 +134,15 @@ Figure phasors_figure(const Request& request) {
     hand(first, x, y, hands[pair]);
     tips.x.push_back(x + hands[pair].cosine);
     tips.y.push_back(y + hands[pair].sine);
-    if (has_second) hand(second, x, y, later[pair]);
-    std::string words = hands[pair].name;
-    if (request.key) {
+    if (has_second) {
+      hand(second, x, y, later[pair]);
       add_arc(arcs, x, y, later[pair], later[pair], 0);
       add_arc(arcs, x, y, later[pair], hands[pair], 4);
       arcs.x.push_back(x);
       arcs.y.push_back(std::nan(""));
+    }
+    std::string words = hands[pair].name;
+    if (request.key) {
       words = fmt::format("pair {} · cos {}", pair, signed_number(cosine_between(hands[pair], later[pair])));
     }
     panel.words.push_back({x, y - 1.3, std::move(words)});
@@ -139,8 +151,10 @@ Figure phasors_figure(const Request& request) {
   const int down = (count + across - 1) / across;
   panel.y = {.least = -kDown * (down - 1) - 1.6, .most = 1.15, .shown = false};
   panel.series = {std::move(circles)};
-  if (request.key) panel.series.push_back(std::move(arcs));
-  if (has_second) panel.series.push_back(std::move(second));
+  if (has_second) {
+    panel.series.push_back(std::move(arcs));
+    panel.series.push_back(std::move(second));
+  }
   panel.series.push_back(std::move(first));
   panel.series.push_back(std::move(tips));
 
@@ -155,6 +169,7 @@ Figure phasors_figure(const Request& request) {
                       ? fmt::format(". Solid to dashed: {} positions, the same rotation at every position", shift)
                       : "");
   if (request.key) figure.note = score_note(hands, later, at - *request.key);
+  if (shift != 0 && !request.key) figure.note = turn_note(hands, shift);
   figure.rows = {{{std::move(panel)}}};
   figure.height = 110 + 210 * down;
   return figure;

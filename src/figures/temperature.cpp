@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "figures/axes.h"
@@ -11,6 +12,15 @@
 #include "posenc/error.h"
 
 namespace posenc::figures {
+namespace {
+
+// The rule, and a model that is known for it.
+std::string named(TemperatureRule rule) {
+  constexpr std::array<std::string_view, 3> kModels = {"Llama 4", "Inkling", "SSMax"};
+  return fmt::format("{} ({})", choice_name(rule), kModels[static_cast<std::size_t>(rule)]);
+}
+
+}  // namespace
 
 Figure temperature_figure(const Request& request) {
   const Range range = request.zoom.value_or(Range{0, std::int64_t{1} << 20});
@@ -23,7 +33,7 @@ Figure temperature_figure(const Request& request) {
     if (scheme == nullptr)
       raise(fmt::format("query-factor: works with temperature, not with {}", name_of(one.scheme)));
     const Temperature factor = *prepare(*scheme).temperature;
-    Series series{.name = std::string(choice_name(scheme->rule)), .style = style++};
+    Series series{.name = named(scheme->rule), .style = style++};
     // Evenly spaced on a logarithmic axis, each position once.
     const double ratio = std::log(static_cast<double>(range.to) / static_cast<double>(range.from + 1));
     std::int64_t last = -1;

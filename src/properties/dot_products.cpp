@@ -247,8 +247,8 @@ Finding dot_products(const Trial& trial) {
   if (finding.outcome == Outcome::kHolds) {
     finding.meaning = fmt::format("Over {} pairs, dot products at one distance agree within {:.2g}", pairs, spread);
     const double ulps = std::round(from_closed_form / ulp);
-    finding.meaning += has_closed_form ? fmt::format(", and equal the sum of cos(w_i d) within {:.0f} ulp{}.", ulps,
-                                                     ulps == 1 ? "" : "s")
+    finding.meaning += has_closed_form ? fmt::format(", and equal the sum of cos(ω_i (m − n)) within {:.0f} ulp{}.",
+                                                     ulps, ulps == 1 ? "" : "s")
                                        : std::string(".");
   } else {
     finding.meaning =

@@ -136,13 +136,22 @@ class Numbers(Plot):
         self.close(neighbours["heat_map"]["values"][8], expected, 1e-9)
 
     def test_phasors(self):
-        (panel,) = self.figure("phasors", "rope", "--dims", 8, "--base", 100, "--at", 7, "--shift", 5)["panels"]
+        figure = self.figure("phasors", "rope", "--dims", 8, "--base", 100, "--at", 7, "--shift", 5)
+        (panel,) = figure["panels"]
         hands = {series["name"]: series for series in panel["series"]}
         for name, position in (("position 7", 7), ("position 12", 12)):
             hand = hands[name]
             for i, frequency in enumerate(frequencies(8, 100.0)):
                 self.assertAlmostEqual(hand["x"][3 * i + 1] - hand["x"][3 * i], math.cos(position * frequency))
                 self.assertAlmostEqual(hand["y"][3 * i + 1] - hand["y"][3 * i], math.sin(position * frequency))
+        # the angle between the hands of a pair is drawn, and said where it is too small to be seen
+        arc, tip = hands["angle between them"], hands["position 7"]
+        self.assertEqual(sum(value is None for value in arc["y"]), 4)
+        self.assertAlmostEqual(math.atan2(arc["y"][16] - tip["y"][0], arc["x"][16] - tip["x"][0]), math.remainder(7, 2 * math.pi))
+        self.assertEqual(figure["note"], "In 5 positions pair 0 rotates by 5 radians, pair 3 by 0.158.")
+        self.assertTrue(self.figure("phasors", "--width", 16, "--shift", -3)["note"].endswith("pair 7 by 0.000949, which is too little to see."))
+        alone = self.figure("phasors", "rope", "--dims", 8, "--shift", 0)
+        self.assertNotIn("angle between them", [series["name"] for series in alone["panels"][0]["series"]])
 
     def test_hands_of_query_and_key(self):
         figure = self.figure("phasors", "rope", "--dims", 8, "--base", 100, "--at", 7, "--key", 12)
@@ -281,6 +290,12 @@ class Numbers(Plot):
         names = [series["name"] for series in panel["series"]]
         self.assertEqual(len(set(names)), len(names))
         self.assertEqual(names, [f"distance {d}" for d in range(1, 15, 2)])
+
+    def test_dots_say_which_distances_are_drawn(self):
+        for count, said in ((16, "Drawn is every odd distance with two pairs or more."), (17, "Drawn are 7 of the 8 odd distances with two pairs or more.")):
+            figure = self.figure("dots", "sinusoidal", "--width", 8, "--zoom", f"0:{count}")
+            self.assertTrue(figure["note"].endswith(said), figure["note"])
+            self.assertEqual(len([series for series in figure["panels"][0]["series"] if series["name"]]), 7)
 
     def test_dots_that_are_not(self):
         (panel,) = self.figure("dots", "shift", "--width", 8)["panels"]
