@@ -82,7 +82,7 @@ int socket_of(MHD_Connection* connection) {
 struct Head {
   int headers = 0, hosts = 0;
   bool has_body = false;
-  std::string_view host;
+  std::string_view host, known;  // what it was sent to, and the tags of what the browser has
 };
 
 MHD_Result look_at_header(void* context, MHD_ValueKind, const char* name, const char* value) {
@@ -92,6 +92,7 @@ MHD_Result look_at_header(void* context, MHD_ValueKind, const char* name, const 
     ++head.hosts;
     head.host = value == nullptr ? "" : value;
   }
+  if (strcasecmp(name, "If-None-Match") == 0 && value != nullptr) head.known = value;
   if (strcasecmp(name, "Transfer-Encoding") == 0) head.has_body = true;
   if (strcasecmp(name, "Content-Length") == 0 && (value == nullptr || std::strcmp(value, "0") != 0))
     head.has_body = true;
@@ -100,7 +101,7 @@ MHD_Result look_at_header(void* context, MHD_ValueKind, const char* name, const 
 
 struct Reply {
   unsigned status;
-  std::string_view type, bytes;
+  std::string_view type, bytes, tag = {};
 };
 constexpr std::string_view kNotFoundPage = "/404.html";
 constexpr std::string_view kText = "text/plain; charset=utf-8";
@@ -109,7 +110,10 @@ Reply reply_to(const Server& server, std::string_view method, std::string_view p
   if (head.headers > kMostHeaders) return {MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, kText, "too many headers\n"};
   // Rejects other sites whose name resolves to this machine (DNS rebinding): they would have access to this one.
   if (head.hosts != 1) return {MHD_HTTP_BAD_REQUEST, kText, "one Host header is needed\n"};
-  if (std::find(server.hosts.begin(), server.hosts.end(), head.host) == server.hosts.end()) {
+  const auto is_mine = [&](const std::string& host) {
+    return host.size() == head.host.size() && strncasecmp(host.data(), head.host.data(), host.size()) == 0;
+  };
+  if (std::none_of(server.hosts.begin(), server.hosts.end(), is_mine)) {
     return {MHD_HTTP_MISDIRECTED_REQUEST, kText, "this host is not served here\n"};
   }
   if (method != "GET" && method != "HEAD") return {MHD_HTTP_METHOD_NOT_ALLOWED, kText, "only GET and HEAD\n"};
@@ -117,7 +121,12 @@ Reply reply_to(const Server& server, std::string_view method, std::string_view p
   if (path == "/") path = "/index.html";
   Reply reply{MHD_HTTP_NOT_FOUND, kText, "not found\n"};
   for (const SiteFile& file : site_files()) {
-    if (file.path == path && path != kNotFoundPage) return {MHD_HTTP_OK, file.type, file.bytes};
+    if (file.path == path && path != kNotFoundPage) {
+      // what the browser has already is not sent again
+      const bool is_known = head.known.find(file.tag) != std::string_view::npos;
+      if (is_known) return {MHD_HTTP_NOT_MODIFIED, file.type, {}, file.tag};
+      return {MHD_HTTP_OK, file.type, file.bytes, file.tag};
+    }
     if (file.path == kNotFoundPage) reply = {MHD_HTTP_NOT_FOUND, file.type, file.bytes};
   }
   return reply;
@@ -141,7 +150,9 @@ MHD_Result send(MHD_Connection* connection, const Reply& reply) {
     if (MHD_add_response_header(response, name, value) != MHD_YES) done = MHD_NO;
   }
   if (reply.status == MHD_HTTP_METHOD_NOT_ALLOWED) MHD_add_response_header(response, "Allow", "GET, HEAD");
-  if (reply.status != MHD_HTTP_OK) MHD_add_response_header(response, "Connection", "close");
+  const bool is_found = reply.status == MHD_HTTP_OK || reply.status == MHD_HTTP_NOT_MODIFIED;
+  if (!reply.tag.empty()) MHD_add_response_header(response, "ETag", std::string(reply.tag).c_str());
+  if (!is_found) MHD_add_response_header(response, "Connection", "close");
   if (done == MHD_YES) done = MHD_queue_response(connection, reply.status, response);
   MHD_destroy_response(response);
   return done;
@@ -158,7 +169,8 @@ MHD_Result answer(void* context, MHD_Connection* connection, const char* url, co
     // connection is closed; any other is answered when it is complete, and its connection stays open.
     *memory = context;
     server.deadlines.start(socket_of(connection), kAnswerDeadline);
-    return reply.status == MHD_HTTP_OK ? MHD_YES : send(connection, reply);
+    const bool is_found = reply.status == MHD_HTTP_OK || reply.status == MHD_HTTP_NOT_MODIFIED;
+    return is_found ? MHD_YES : send(connection, reply);
   }
   return *size == 0 ? send(connection, reply) : MHD_NO;
 }

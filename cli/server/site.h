@@ -12,6 +12,7 @@ struct SiteFile {
   std::string_view path;  ///< "/index.html"
   std::string_view type;  ///< "text/html; charset=utf-8"
   std::string_view bytes;
+  std::string_view tag;  ///< of its content: "\"1f2e…\"", as an ETag has it
 };
 
 /// All of them; none if this program was built without the site.

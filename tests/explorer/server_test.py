@@ -88,6 +88,22 @@ class Explore(unittest.TestCase):
         self.assertNotIn(b"Access-Control", head)
         self.assertIn(b"application/wasm", self.server.get("/core.wasm").split(b"\r\n\r\n")[0])
 
+    def test_what_a_browser_has_is_not_sent_again(self):
+        tag = re.search(rb'\r\nETag: ("[0-9a-f]{32}")\r\n', self.server.get("/core.wasm")).group(1).decode()
+        for known in (tag, f"W/{tag}", f'"other", {tag}'):
+            head, body = self.server.get("/core.wasm", more=f"If-None-Match: {known}\r\n").split(b"\r\n\r\n", 1)
+            self.assertEqual((status(head), body), (304, b""), known)
+            self.assertIn(f"ETag: {tag}".encode(), head)
+            self.assertIn(b"Content-Security-Policy", head)
+        for known in ('"other"', "", tag[:-2] + '"', tag.strip('"')):
+            self.assertEqual(status(self.server.get("/core.wasm", more=f"If-None-Match: {known}\r\n")), 200, known)
+        self.assertNotIn(tag.encode(), self.server.get("/figures.wasm"))
+        self.assertEqual(status(self.server.get("/nothing", more=f"If-None-Match: {tag}\r\n")), 404)
+        # the connection stays open after it
+        host = f"Host: 127.0.0.1:{self.server.port}\r\n"
+        answer = self.server.ask(f"GET /core.wasm HTTP/1.1\r\n{host}If-None-Match: {tag}\r\n\r\nGET /icon.svg HTTP/1.1\r\n{host}Connection: close\r\n\r\n".encode())
+        self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", answer), [b"304", b"200"])
+
     def test_head_has_no_body(self):
         answer = self.server.get("/", method="HEAD")
         self.assertEqual(status(answer), 200)
@@ -95,7 +111,7 @@ class Explore(unittest.TestCase):
 
     def test_only_its_own_names_are_served(self):
         port = self.server.port
-        for host in (f"127.0.0.1:{port}", f"localhost:{port}"):
+        for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}"):
             self.assertEqual(status(self.server.get(host=host)), 200, host)
         for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{port + 1}", f"LOCALHOST.:{port}", "", f"localhost:{port}@evil"):
             self.assertIn(status(self.server.get(host=host)), (400, 421), host)
