@@ -187,7 +187,7 @@ const interactions = {
       const lines = page.locator('.requirements li');
       assert.deepEqual(await lines.evaluateAll((all) => all.map((one) => one.dataset.outcome)), found.map((one) => one.outcome));
       const texts = await lines.allInnerTexts();
-      found.forEach((one, i) => assert.ok(texts[i].includes(one.meaning.replace('w_i', 'wi')), `${texts[i]} / ${one.meaning}`));
+      found.forEach((one, i) => assert.ok(texts[i].includes(one.meaning.replace('ω_i', 'ωi').replace('2^53', '253')), `${texts[i]} / ${one.meaning}`));
       const failed = found.filter((one) => one.outcome === 'fails').map((one) => one.property);
       assert.equal(await page.locator('.requirements + .verdict').innerText(), failed.length ? `Fails: ${failed.map((one) => names[one]).join(' and ')}.` : 'All of them hold.');
       return { failed, texts };
