@@ -651,8 +651,8 @@ class Distributed(unittest.TestCase):
         (call,) = _shards.calls_of(layout[0][-1:], layout[3][-1:], True, 0)
         self.assertEqual((call.query_position, call.key_position), (2**35 + 5 - 2**33, 5))
 
-    def test_the_example_needs_both_ranks(self):
-        """One process that has the whole sequence is refused the memory. documents_test runs it with two."""
+    def test_the_example_needs_all_ranks(self):
+        """One process that has the whole sequence is refused the memory. documents_test runs it with four."""
         with tempfile.TemporaryDirectory() as folder:
             one = f"import sys, torch; sys.path.insert(0, {str(EXAMPLE.parent)!r}); example = __import__('08_long_context')\n" \
                   f"torch.distributed.init_process_group('gloo', init_method='file://{folder}/store', rank=0, world_size=1); example.train()"
@@ -679,7 +679,7 @@ class Distributed(unittest.TestCase):
         if "without libuv" in made.stderr:
             self.skipTest("this torchrun wants a store that its torch was built without")
         self.assertEqual(made.returncode, 0, made.stderr)
-        self.assertIn("2 ranks, 65536 tokens: the loss falls: True", made.stdout + made.stderr)
+        self.assertIn("4 ranks, 65536 tokens: the loss falls: True", made.stdout + made.stderr)
 
     def test_without_a_process_group(self):
         x = torch.zeros(1, 1, 4, 8)
