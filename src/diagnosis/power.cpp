@@ -151,6 +151,21 @@ std::optional<std::int64_t> least_number(std::int64_t from, std::int64_t most, c
 
 }  // namespace
 
+namespace {
+
+// Whether a key after its query is compared.
+bool has_later_keys(const Probe& probe) {
+  const std::int64_t keys = probe.shape.back(0), queries = probe.shape.back(1);
+  for (std::size_t i = 0; i < probe.before.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const bool is_later = probe.where.positions.keys[at % keys] > probe.where.positions.tokens[at / keys % queries];
+    if (is_later && (probe.skipped.empty() || !probe.skipped[i])) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::vector<double> differences(const Probe& probe, std::span<const Rival> rivals) {
   const RivalComparison comparison(probe);
   std::vector<double> found;
@@ -164,10 +179,10 @@ RivalInputs rival_inputs(const Probe& probe) {
   RivalInputs inputs{.features = probe.shape.back(0),
                      .tokens = probe.shape.back(1),
                      .least_position = *least,
-                     .last_position = *most,
-                     .is_up_to_query = probe.is_up_to_query};
+                     .last_position = *most};
   if (const std::vector<std::int64_t>& keys = probe.where.positions.keys; !keys.empty()) {
     inputs.least_key = *std::min_element(keys.begin(), keys.end());
+    inputs.has_later_keys = has_later_keys(probe);
   }
   if (const auto* const learned = std::get_if<Learned>(&probe.scheme)) {
     inputs.rows = probe.where.weights.shape[0] - learned->offset;

@@ -253,7 +253,8 @@ std::vector<double> with_rows(const ConstTensorView& table, std::int64_t rows) {
   return values;
 }
 
-// A bias of distances does not see where both begin, only queries that are moved against the keys.
+// A bias of distances does not see where both begin, only queries that are moved against the keys; and a bias that is linear
+// gains a constant for each query if they are moved away from all keys.
 void add_query_rivals(const Scheme& scheme, const RivalInputs& inputs, Rivals& list) {
   const auto add = [&](std::string name, std::string change, std::int64_t shift) {
     list.push_back({.name = name,
@@ -262,7 +263,7 @@ void add_query_rivals(const Scheme& scheme, const RivalInputs& inputs, Rivals& l
                     .change = std::move(change),
                     .scheme = scheme,
                     .shift = shift,
-                    .is_equivalent = inputs.is_up_to_query});  // a constant, if all keys are on one side
+                    .is_equivalent = std::holds_alternative<Alibi>(scheme) && shift > 0 && !inputs.has_later_keys});
   };
   for (const std::int64_t shift : {1, -1}) {
     add(fmt::format("queries off by {}", shift),

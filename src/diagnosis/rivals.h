@@ -49,7 +49,7 @@ struct RivalInputs {
   std::int64_t least_position = 0, last_position = 0;  // of the tokens, on any axis
   std::int64_t rows = 0;                               // of a trained table; 0: no limit to positions
   std::int64_t least_key = 0;                          // position of the first key, of a bias
-  bool is_up_to_query = false;                         // a constant per query does not count
+  bool has_later_keys = true;                          // scores of keys after their query are compared
 };
 
 /// Every rival of a scheme that is known here, each different from it.

@@ -87,11 +87,11 @@ std::vector<Wrong> wrong_ports(const Alibi& alibi) {
     if (other != right) list.push_back({std::move(name), std::move(words), with_slopes(other, alibi.scale)});
   };
   std::vector<double> more = slopes_of(2 * heads, alibi.max_bias), half = slopes_of(heads / 2, alibi.max_bias);
-  slopes("twice the heads", heads == 8 ? "max_bias: expected 8, got 4" : "slopes of 24 heads", more);
+  slopes("twice the heads", heads == 8 ? "max_bias: expected 8, got 4" : "of those of 24 heads", more);
   half.insert(half.end(), half.begin(), half.end());
   slopes("half the heads", "start again every", half);
   std::vector<double> sixteen = slopes_of(16, alibi.max_bias), naive, early;
-  if (heads == 12) slopes("slopes of 16", "slopes of 16 heads", sixteen);
+  if (heads == 12) slopes("slopes of 16", "of those of 16 heads", sixteen);
   for (std::int64_t h = 0; h < heads; ++h) {
     const auto share = alibi.max_bias / static_cast<double>(heads);
     naive.push_back(std::exp2(-share * static_cast<double>(h + 1)));
