@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Ids = Union[SupportsDLPack, Sequence[int], Any]
 
 # A block of q8_0 as numpy describes it, 34 bytes for 32 features: the last axis of a cache of q8_0 has one for each.
-q8_0 = [("scale", "<f2"), ("values", "i1", 32)]
+q8_0: Any = [("scale", "<f2"), ("values", "i1", 32)]
 
 BF16 = 2  # 16-bit integers hold bfloat16: a flag of the extension
 _NUMPY = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "uint16"}
