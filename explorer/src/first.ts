@@ -29,4 +29,4 @@ if (module && window.posencBegun === undefined && (page !== 'stories' || fields.
   } catch { /* workshop.ts finds out, too */ }
 }
 for (const href of scripts) preload('modulepreload', href, 'script');
-if (cover && [...fields.keys()].every((key) => key === 'v' || key === 'p')) preload('preload', cover, 'image');
+if (cover && (fields.get('v') ?? '1') === '1' && [...fields.keys()].every((key) => key === 'v' || key === 'p')) preload('preload', cover, 'image');

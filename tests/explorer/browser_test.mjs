@@ -322,9 +322,9 @@ test('each page has an address, a title and a text of its own', async () => {
 
 test('the picture that stands for a page is its first figure, as it opens', async () => {
   const text = readFileSync(new URL('../../explorer/src/covers.ts', import.meta.url), 'utf8').split('// pages whose first figure is another')[0];
-  const covers = [...text.matchAll(/^  (\w+): '([^']*)'/gm)];
-  assert.ok(covers.length >= 9);
-  for (const [, id, words] of covers) {
+  const covers = [...text.matchAll(/^  (\w+): (['`])(.*)\2,$/gm)];
+  assert.ok(covers.length >= 10);
+  for (const [, id, , words] of covers) {
     await go(page, `#v=1&p=${id}`);
     await whole(page, id);
     const commands = await page.locator('pe-figure .command code').allTextContents();
