@@ -145,16 +145,19 @@ class OtherBiases(Scores):
         table = [[as_f32(math.sin(3 * bucket + h)) for h in range(HEADS)] for bucket in range(32)]
         path = self.write("t5.npy", npy("f32", [32, HEADS], table))
 
-        def bucket(delta):  # an encoder's, up to distance 12: 8 buckets each, one shared by 8 … 11, and the next
-            return (16 if delta > 0 else 0) + min(abs(delta), 9 if abs(delta) == 12 else 8)
+        def bucket(delta):  # an encoder's: 8 buckets for 0 ... 7, and 8 up to distance 128
+            far = min(15, 8 + int(8 * math.log(max(abs(delta), 1) / 8) / math.log(16)))
+            return (16 if delta > 0 else 0) + (abs(delta) if abs(delta) < 8 else far)
 
         after = self.save("y.npy", self.with_bias(lambda h, m, n: table[bucket(n - m)][h]))
-        # within distance 11, the buckets for max_distance 256 are the same
+        # the buckets for neighbouring distances part at 90
         text = " ".join(self.check(after, "t5", "--table", path, code=1).text.split())
-        self.assertIn("inconclusive: these 12 keys cannot tell max_distance 128 from 256; 13 keys would", text)
-        more = [[[as_f32(math.sin(h + 5 * m + 7 * n)) for n in range(13)] for m in range(13)] for h in range(HEADS)]
-        self.check(self.save("n.npy", self.with_bias(lambda h, m, n: table[bucket(n - m)][h], more)), "t5", "--table", path,
-                   before=self.save("m.npy", more), code=0)
+        self.assertIn("inconclusive: these 12 keys cannot tell max_distance 128 from 256, max_distance 128 from 129 or "
+                      "max_distance 128 from 127; 91 keys would", text)
+        for tokens, code in (90, 1), (91, 0):
+            more = [[[as_f32(math.sin(h + 5 * m + 7 * n)) for n in range(tokens)] for m in range(tokens)] for h in range(HEADS)]
+            self.check(self.save("n.npy", self.with_bias(lambda h, m, n: table[bucket(n - m)][h], more)), "t5", "--table", path,
+                       before=self.save("m.npy", more), code=code)
         self.check(self.before, "t5", "--table", path, code=1)
         self.check(after, "t5", "--table", path, "--bidirectional", "false", code=1)
         self.refused("check", "t5", "--before", self.before, "--after", after, says="table is missing")
