@@ -149,10 +149,6 @@ std::optional<std::int64_t> least_number(std::int64_t from, std::int64_t most, c
   return above;
 }
 
-}  // namespace
-
-namespace {
-
 // Whether a key after its query is compared.
 bool has_later_keys(const Probe& probe) {
   const std::int64_t keys = probe.shape.back(0), queries = probe.shape.back(1);
