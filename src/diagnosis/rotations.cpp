@@ -155,28 +155,6 @@ void try_narrow_angles(const Tried& plain, const Samples& samples, std::vector<T
   }
 }
 
-// The same of the scaled schemes that fit best without: rounding moves every pair a little, a scaling some of them much.
-void try_narrow_scalings(std::size_t from, const Samples& samples, std::vector<Tried>& tried) {
-  constexpr std::size_t kMost = 12;
-  std::vector<Tried> list;
-  for (std::size_t i = from; i < tried.size(); ++i) {
-    if (!std::holds_alternative<NoScaling>(*tried[i].rope.scaling)) list.push_back(tried[i]);
-  }
-  std::stable_sort(list.begin(), list.end(), [](const Tried& one, const Tried& other) {
-    return one.result.unexplained < other.result.unexplained;
-  });
-  if (list.empty() || is_rounding(list.front().result.unexplained, *list.front().structure, samples)) return;
-  if (list.size() > kMost) list.resize(kMost);
-  for (const Tried& exact : list) {
-    for (const AngleKind kind : {AngleKind::kBf16Frequencies, AngleKind::kF16Frequencies, AngleKind::kBf16Positions,
-                                 AngleKind::kBf16Angles, AngleKind::kF16Angles}) {
-      Tried one = exact;
-      one.result = score(*one.structure, samples, one.trial(kind));
-      tried.push_back(one);
-    }
-  }
-}
-
 void try_all(const Structure& structure, const Samples& samples, std::vector<Tried>& tried) {
   const Spectrum spectrum = spectrum_of(structure, samples);
   if (!(spectrum.base > 1) || !(spectrum.base < 1e36)) return;
@@ -200,7 +178,6 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
   }
   const Tried plain = best_of(std::span(tried).subspan(from), samples);
   tried.push_back(refined(plain, samples));
-  const std::size_t scaled = tried.size();
   try_expected(plain, samples, tried);
   if (!is_rounding(plain.result.unexplained, structure, samples)) try_narrow_angles(plain, samples, tried);
   if (spectrum.grows && samples.axes.size() == 1) {
@@ -222,7 +199,6 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
     one.result = score(structure, samples, one.trial());
     tried.push_back(one);
   }
-  try_narrow_scalings(scaled, samples, tried);
 }
 
 // Which kind of angle explains the best scheme best.
