@@ -93,7 +93,9 @@ const interactions = {
     await page.getByLabel('Layout', { exact: true }).selectOption('sin-cos');
     await settled(page);
     assert.match((await sameAsTheProgram(figure(1))).command, /--layout sin-cos/);
+    assert.equal(await page.locator('#page-waves .maths:visible').count(), 1);
     await page.getByLabel('Scheme', { exact: true }).selectOption('steps');
+    assert.equal(await page.locator('#page-waves .maths:visible math').count(), 1);  // its own formula, and no wavelength
     await until(/nearly the same code/, '#page-waves section:last-of-type > .note');
   },
   async phasors() {
