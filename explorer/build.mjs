@@ -87,7 +87,7 @@ const preloads = [...ofMain].map((name) => `<link rel="modulepreload" href="${na
 const shell = readFileSync(join(source, 'src/index.html'), 'utf8').replace('<link rel="modulepreload" href="main.js">\n', (main) => main + preloads);
 writeFileSync(join(site, 'index.html'), shell);
 const bundled = async (entry) => import(`data:text/javascript;base64,${Buffer.from(esbuild.buildSync({ entryPoints: [entry], bundle: true, write: false, format: 'esm', platform: 'node', target: 'node20', logLevel: 'warning' }).outputFiles[0].contents).toString('base64')}`);
-const { covers, likeTheFirst, ownCovers } = await bundled(join(source, 'src/covers.ts'));
+const { covers, ownCovers } = await bundled(join(source, 'src/covers.ts'));
 const beginnings = Object.fromEntries(titles.map(({ id, first }) => {
   const script = scriptOf(id);
   return [id, { cover: ownCovers.includes(id) ? `${id}.svg` : undefined, module: first && `${first}.wasm`, scripts: [script, ...neededBy(script)].filter((name) => !ofMain.has(name)) }];
@@ -123,7 +123,10 @@ for (const { id } of titles) {
 }
 const previewOf = (id) => covers[id] ? `<meta property="og:image" content="${id}.png">\n<meta property="og:image:width" content="1200">\n<meta property="og:image:height" content="630">\n<meta name="twitter:card" content="summary_large_image">\n` : '';
 // The first figure of these is in the page itself, before any script: it stays until the page has drawn its own.
-const isStill = (id) => id !== 'start' && (ownCovers.includes(id) || likeTheFirst.includes(id));
+const isStill = (id) => id !== 'start' && ownCovers.includes(id);
+// The rows of Frank and the others: a table is smaller than a picture of it.
+const withPosition = askModule('stories.wasm', { call: 'story', name: 'frank-and-alex', text: '' }).json.steps.flatMap((step) => step.blocks).find((block) => block.name === 'X\'');
+const tableOf = ({ caption, rows, columns, values, digits }) => `<table class="first"><caption>${attribute(caption)}</caption>${rows.map((row, i) => `<tr><th>${attribute(row)}</th>${columns.map((_, k) => `<td>${(values.flat()[i * columns.length + k]).toFixed(digits).replace('-', '−')}</td>`).join('')}</tr>`).join('')}</table>\n`;
 const stillOf = (id) => `<p class="first"><img src="${id}.svg" alt="posenc plot ${attribute(covers[id])}" width="900" height="${/height="(\d+)"/.exec(readFileSync(join(site, `${id}.svg`), 'utf8'))[1]}"></p>\n`;
 const withPreview = (page, id) => page.replace('<link rel="icon"', () => `${previewOf(id)}<link rel="canonical" href="${id === 'start' ? 'index' : id}.html">\n<link rel="icon"`)
   .replace('<noscript>', () => covers[id] && !isStill(id) ? `<noscript><p><img src="${id}.svg" alt="posenc plot ${attribute(covers[id])}" width="900"></p>` : '<noscript>');
@@ -134,7 +137,7 @@ for (const { id, title, goal, isHidden } of titles) {
   const named = `${attribute(title)} · posenc`;
   writeFileSync(join(site, `${id}.html`), withPreview(shell, id).replace('<html lang="en">', `<html lang="en" data-page="${id}">`).replace(/<title>[^<]*<\/title>/, `<title>${named}</title>`)
     .replace(/(<meta name="description" content=")[^"]*/, `$1${attribute(goal)}`).replace(/(<meta property="og:title" content=")[^"]*/, `$1${named}`).replace(/(<meta property="og:description" content=")[^"]*/, `$1${attribute(goal)}`)
-    .replace(/<h1>[^<]*<\/h1>/, () => `<h1>${attribute(title)}</h1>\n<p class="goal">${attribute(goal)}</p>\n${isStill(id) ? stillOf(id) : ''}${paragraphsOfPage(sources[id])}`));
+    .replace(/<h1>[^<]*<\/h1>/, () => `<h1>${attribute(title)}</h1>\n<p class="goal">${attribute(goal)}</p>\n${isStill(id) ? stillOf(id) : id === 'frank' ? tableOf(withPosition) : ''}${paragraphsOfPage(sources[id])}`));
 }
 
 writeFileSync(join(site, 'index.html'), withPreview(shell, 'start'));

@@ -18,8 +18,5 @@ export const covers: { [page: string]: string } = {
   check: 'phasors rope --dims 8 --at 5 --key 2', stories: 'similarity sinusoidal --width 64 --zoom 0:32', practice: 'fingerprint sinusoidal --width 16 --at 37', reference: 'heatmap rope --dims 64 --zoom 0:64', guides: 'waves sinusoidal --width 16 --zoom 0:64',
 };
 
-/// The pages that show theirs until their own, another one of the same numbers, is computed.
-export const likeTheFirst = ['frank'];
-
 /// The pages whose first figure this is, word for word; it is shown until that figure is computed.
 export const ownCovers = ['start', 'invent', 'waves', 'phasors', 'distance', 'tables', 'decay', 'context', 'exact', 'images'];
