@@ -149,7 +149,7 @@ class Numbers(Plot):
         self.assertEqual(sum(value is None for value in arc["y"]), 4)
         self.assertAlmostEqual(math.atan2(arc["y"][16] - tip["y"][0], arc["x"][16] - tip["x"][0]), math.remainder(7, 2 * math.pi))
         self.assertEqual(figure["note"], "In 5 positions pair 0 rotates by 5 radians, pair 3 by 0.158.")
-        self.assertTrue(self.figure("phasors", "--width", 16, "--shift", -3)["note"].endswith("pair 7 by 0.000949, which is too little to see."))
+        self.assertTrue(self.figure("phasors", "sinusoidal", "--width", 16, "--shift", -3)["note"].endswith("pair 7 by 0.000949, which is too little to see."))
         alone = self.figure("phasors", "rope", "--dims", 8, "--shift", 0)
         self.assertNotIn("angle between them", [series["name"] for series in alone["panels"][0]["series"]])
 

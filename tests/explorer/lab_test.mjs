@@ -52,15 +52,15 @@ test('every verdict and result of the stored run is there', async () => {
     assert.equal(await page.getByRole('heading', { name: `${answer} (${count})`, exact: true }).count(), 1, answer);
   }
   const failed = desk.verdicts.find((one) => one.verdict === 'refuted');
-  assert.match(await page.locator(`#claim-${failed.id}`).innerText(), new RegExp(failed.threshold.replace(/[.±]/g, '\\$&')));
+  assert.match(await page.locator(`#claim-${failed.id}`).textContent(), new RegExp(failed.threshold.replace(/[.±]/g, '\\$&')));
   // two seeds have a range, and no interval
-  assert.doesNotMatch(await page.locator('#page-lab').innerText(), /95% interval/);
-  assert.match(await page.locator('#claim-rope-breaks').innerText(), /range of 2 seeds/);
+  assert.doesNotMatch(await page.locator('#page-lab').textContent(), /95% interval/);
+  assert.match(await page.locator('#claim-rope-breaks').textContent(), /range of 2 seeds/);
   const rows = await page.locator('.lab-results tbody tr').evaluateAll((list) => list.map((row) => [...row.cells].map((cell) => cell.textContent)));
   const texts = desk.results.filter((one) => one.task === 'text' && one.extension === 'none' && one.by_size[0].size === 32);
   assert.deepEqual(rows, texts.map((one) => [one.scheme, String(one.seeds), ...one.by_size.map((at) => at.mean.toFixed(2))]));
   assert.equal(await page.locator('.surface path.stroke').count(), 2 * texts.length, 'a line and a mark in the legend for each scheme');
-  assert.match(await page.locator('pe-story').innerText(), /What was published/);
+  assert.match(await page.locator('pe-story').textContent(), /What was published/);
   assert.deepEqual(complaints, []);
   await context.close();
 });
@@ -91,9 +91,9 @@ test('a summary of one\'s own, and files that are none', async () => {
   own.verdicts[0].claim = 'A claim <b>of mine</b>.';
   await give(page, 'mine.json', JSON.stringify(own));
   await page.waitForFunction(() => /mine\.json/.test(document.querySelector('#page-lab .note')?.textContent ?? ''));
-  assert.match(await page.locator('#page-lab .note').first().innerText(), /3 of 7 models, trained on my text/);
-  assert.match(await page.locator(`#claim-${own.verdicts[0].id}`).innerText(), /A claim <b>of mine<\/b>\./);
-  assert.equal(await page.locator('#page-lab .command code').first().innerText(), 'posenc lab train');
+  assert.match(await page.locator('#page-lab .note').first().textContent(), /3 of 7 models, trained on my text/);
+  assert.match(await page.locator(`#claim-${own.verdicts[0].id}`).textContent(), /A claim <b>of mine<\/b>\./);
+  assert.equal(await page.locator('#page-lab .command code').first().textContent(), 'posenc lab train');
   const wrong = [['a.json', 'not json', /a\.json: is not JSON/], ['b.json', '{"format":"other"}', /"format" must be "posenc-lab-summary-1"/],
     ['c.json', JSON.stringify({ ...own, verdicts: 3 }), /has no list "verdicts"/],
     ['d.json', JSON.stringify({ ...own, verdicts: [{ ...own.verdicts[0], verdict: 'proved' }] }), /is "proved", expected one of/],
@@ -102,8 +102,8 @@ test('a summary of one\'s own, and files that are none', async () => {
   for (const [name, text, message] of wrong) {
     await give(page, name, text);
     await page.waitForFunction((file) => document.querySelector('#page-lab .drop .refused')?.textContent?.startsWith(file), name);
-    assert.match(await page.locator('#page-lab .drop .refused').innerText(), message);
-    assert.match(await page.locator('#page-lab .note').first().innerText(), /mine\.json/, 'what was shown stays');
+    assert.match(await page.locator('#page-lab .drop .refused').textContent(), message);
+    assert.match(await page.locator('#page-lab .note').first().textContent(), /mine\.json/, 'what was shown stays');
   }
   assert.deepEqual(await violations(page), []);
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 320);
@@ -112,7 +112,7 @@ test('a summary of one\'s own, and files that are none', async () => {
   for (const one of five.verdicts) if (one.values.length) Object.assign(one, { values: [1, 2, 3, 4, 5], interval_95: [1.5, 4.5] });
   await give(page, 'five.json', JSON.stringify(five));
   await page.waitForFunction(() => /five\.json/.test(document.querySelector('#page-lab .note')?.textContent ?? ''));
-  assert.match(await page.locator('#claim-rope-breaks').innerText(), /95% interval/);
+  assert.match(await page.locator('#claim-rope-breaks').textContent(), /95% interval/);
   // a run without results yet
   await give(page, 'empty.json', JSON.stringify({ ...own, results: [], verdicts: [] }));
   await page.waitForFunction(() => /no results yet/.test(document.querySelector('#page-lab')?.textContent ?? ''));
