@@ -70,8 +70,8 @@ Figure dots_figure(const Request& request) {
   figure.rows = {{{std::move(panel)}}};
   figure.note = fmt::format(
       "Within a line, values differ by at most {:.2g}. {}{}", spread,
-      lines < odd ? fmt::format("Drawn are {} of the {} odd distances with two pairs or more.", lines, odd)
-                  : std::string("Drawn is every odd distance with two pairs or more."),
+      lines < odd ? fmt::format("{} of the {} odd distances with two pairs or more are drawn.", lines, odd)
+                  : std::string("Every odd distance with two pairs or more is drawn."),
       random_note(vectors));
   return figure;
 }

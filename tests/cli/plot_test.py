@@ -292,7 +292,7 @@ class Numbers(Plot):
         self.assertEqual(names, [f"distance {d}" for d in range(1, 15, 2)])
 
     def test_dots_say_which_distances_are_drawn(self):
-        for count, said in ((16, "Drawn is every odd distance with two pairs or more."), (17, "Drawn are 7 of the 8 odd distances with two pairs or more.")):
+        for count, said in ((16, "Every odd distance with two pairs or more is drawn."), (17, "7 of the 8 odd distances with two pairs or more are drawn.")):
             figure = self.figure("dots", "sinusoidal", "--width", 8, "--zoom", f"0:{count}")
             self.assertTrue(figure["note"].endswith(said), figure["note"])
             self.assertEqual(len([series for series in figure["panels"][0]["series"] if series["name"]]), 7)

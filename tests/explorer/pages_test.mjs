@@ -24,7 +24,7 @@ const press = async (locator, ...keys) => {
   await settled(page);
 };
 const field = (name) => page.getByRole('textbox', { name, exact: true });
-const textOf = (selector) => page.locator(selector).first().innerText();
+const textOf = (selector) => page.locator(selector).first().textContent();
 const until = (pattern, selector) => page.waitForFunction(([source, where]) => new RegExp(source).test(document.querySelector(where)?.textContent ?? ''), [pattern.source, selector]);
 const matrices = (story) => page.evaluate((name) => [...document.querySelectorAll('pe-story')].find((one) => one.story?.story === name).matrices(), story);
 
@@ -108,7 +108,7 @@ const interactions = {
     const elsewhere = await sameAsTheProgram(figure(1));
     assert.notEqual(elsewhere.command, matrix.command);
     assert.deepEqual(elsewhere.numbers, matrix.numbers);
-    assert.ok(Number(/at most ([\d.e+-]*\d)/.exec(await figure(1).locator('.note').innerText())[1]) < 1e-14);
+    assert.ok(Number(/at most ([\d.e+-]*\d)/.exec(await figure(1).locator('.note').textContent())[1]) < 1e-14);
     await press(field('Shift k'), 'ArrowUp');
     assert.notDeepEqual((await sameAsTheProgram(figure(1))).numbers, matrix.numbers);
     await page.getByLabel('Pairs', { exact: true }).selectOption('apart');
@@ -117,7 +117,7 @@ const interactions = {
     // RoPE: a query at m, a key at n, and the score between them
     await page.getByLabel('Scheme', { exact: true }).selectOption('rope');
     await settled(page);
-    const score = async () => Number(/hands, ([\d.e+-]*\d);/.exec(await figure().locator('.note').innerText())[1]);
+    const score = async () => Number(/hands, ([\d.e+-]*\d);/.exec(await figure().locator('.note').textContent())[1]);
     assert.match((await sameAsTheProgram(figure())).command, /plot phasors rope --dims 16 .* --at 74 --key 12$/);
     const mean = (distance) => Array.from({ length: 8 }, (_, i) => Math.cos(distance * 10000 ** (-i / 8))).reduce((sum, one) => sum + one) / 8;
     assert.ok(Math.abs(await score() - mean(62)) < 1e-6);
@@ -130,7 +130,7 @@ const interactions = {
     await press(page.getByRole('button', { name: 'Stop' }), 'Enter');
   },
   async distance() {
-    const spread = async () => Number(/at most ([\d.e+-]*\d)/.exec(await figure().locator('.note').innerText())[1]);
+    const spread = async () => Number(/at most ([\d.e+-]*\d)/.exec(await figure().locator('.note').textContent())[1]);
     await sameAsTheProgram(figure());
     assert.ok(await spread() < 1e-9);
     // the map is constant along its diagonals
@@ -168,7 +168,7 @@ const interactions = {
     await until(/1\.86205/, 'pe-story');
     assert.match(posenc('posenc explain frank-and-alex --cell "K\' Frank knows-upscale"'), /= 1\.862\n/);
     const printed = JSON.parse(posenc('posenc explain frank-and-alex --json')).steps.flatMap((step) => step.blocks).find((block) => block.name === 'D').values;
-    const bars = await page.locator('.pipeline .amount').allInnerTexts();
+    const bars = await page.locator('.pipeline .amount').allTextContents();
     assert.deepEqual(bars, printed.flat().map((value) => value.toFixed(3)));
     await press(page.locator('.pipeline button').nth(1), 'Enter');
     assert.match(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), /^Q' Frank/);
@@ -177,21 +177,21 @@ const interactions = {
     await until(/--text "Emma Frank Daniel Alex"/, 'pe-story .command code');
     const moved = JSON.parse(posenc('posenc explain frank-and-alex --text "Emma Frank Daniel Alex" --json')).steps.flatMap((step) => step.blocks).filter((block) => block.kind === 'matrix');
     assert.deepEqual((await matrices('frank-and-alex')).map((one) => one.values), moved.map((one) => one.values));
-    assert.deepEqual(await page.locator('.pipeline .amount').allInnerTexts(), moved.find((block) => block.name === 'D').values.flat().map((value) => value.toFixed(3)));
+    assert.deepEqual(await page.locator('.pipeline .amount').allTextContents(), moved.find((block) => block.name === 'D').values.flat().map((value) => value.toFixed(3)));
     await press(cell, 'ArrowDown');
     assert.notEqual(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), await cell.getAttribute('aria-label'));
     // the three requirements on P, as in the story and the question, and a wish: which of them fail, and the program's own words
     const names = { unique: 'unique', consistent: 'consistent', 'any-length': 'any length', 'dot-by-distance': 'distances' };
     const checked = async () => {
       await settled(page);
-      const { findings } = JSON.parse(posenc(`${await page.locator('code', { hasText: 'posenc prove' }).innerText()} --json`)).schemes[0];
+      const { findings } = JSON.parse(posenc(`${await page.locator('code', { hasText: 'posenc prove' }).textContent()} --json`)).schemes[0];
       const found = Object.keys(names).map((name) => findings.find((one) => one.property === name));
       const lines = page.locator('.requirements li');
       assert.deepEqual(await lines.evaluateAll((all) => all.map((one) => one.dataset.outcome)), found.map((one) => one.outcome));
-      const texts = await lines.allInnerTexts();
+      const texts = await lines.allTextContents();
       found.forEach((one, i) => assert.ok(texts[i].includes(one.meaning.replace('ω_i', 'ωi').replace('2^53', '253')), `${texts[i]} / ${one.meaning}`));
       const failed = found.filter((one) => one.outcome === 'fails').map((one) => one.property);
-      assert.equal(await page.locator('.requirements + .verdict').innerText(), failed.length ? `Fails: ${failed.map((one) => names[one]).join(' and ')}.` : 'All of them hold.');
+      assert.equal(await page.locator('.requirements + .verdict').textContent(), failed.length ? `Fails: ${failed.map((one) => names[one]).join(' and ')}.` : 'All of them hold.');
       return { failed, texts };
     };
     const rows = page.getByLabel('Rows of P', { exact: true });
@@ -210,7 +210,7 @@ const interactions = {
       const want = JSON.parse(posenc(`${await textOf('pe-story .command code')} --json`)).steps.flatMap((step) => step.blocks).filter((block) => block.kind === 'matrix');
       const have = await matrices('frank-and-alex');
       assert.deepEqual(have.map((one) => [one.name, one.columns, one.values]), want.map((one) => [one.name, one.columns, one.values]));
-      assert.deepEqual(await page.locator('.pipeline .amount').allInnerTexts(), want.find((one) => one.name === 'D').values.flat().map((value) => value.toFixed(3)));
+      assert.deepEqual(await page.locator('.pipeline .amount').allTextContents(), want.find((one) => one.name === 'D').values.flat().map((value) => value.toFixed(3)));
       return Object.fromEntries(have.map((one) => [one.name, one]));
     };
     const sum = await told(' --base 5000 --width 4');
@@ -246,14 +246,14 @@ const interactions = {
     assert.notEqual(await first(), before);
     await page.locator('.picker summary').focus();
     await page.keyboard.press('Enter');
-    const titles = () => page.locator('table.schemes thead th').allInnerTexts();
+    const titles = () => page.locator('table.schemes thead th').allTextContents();
     const all = await titles();
     await press(page.getByLabel('Decay', { exact: true }), 'Space');
     assert.deepEqual(await titles(), all.filter((title) => title !== 'Decay'));
     assert.ok(await page.locator('table.schemes canvas.mini').count() >= 10);
     await page.getByLabel('Order', { exact: true }).selectOption('lab');
     // the lab's order, from the smallest loss of quality to the largest
-    const ratios = (await page.locator('table.schemes tbody td:last-child').allInnerTexts()).map((words) => Number(/× ([\d.]+)/.exec(words)?.[1] ?? Infinity));
+    const ratios = (await page.locator('table.schemes tbody td:last-child').allTextContents()).map((words) => Number(/× ([\d.]+)/.exec(words)?.[1] ?? Infinity));
     assert.ok(ratios.filter(Number.isFinite).length >= 6);
     assert.deepEqual(ratios, [...ratios].sort((a, b) => a - b));
   },
@@ -288,7 +288,7 @@ const interactions = {
     await page.getByLabel('Model', { exact: true }).selectOption('Phi-3.5 mini');
     await until(/longrope.*--compare --trained 4096 --factor 32$/, 'pe-figure .command code');
     await settled(page);
-    assert.match(await figure().innerText(), /given: longrope/);
+    assert.match(await figure().textContent(), /given: longrope/);
     await sameAsTheProgram(figure());
     await press(field('Pair i'), 'ArrowUp');
     await until(/^Pair 1: wavelength .* with the model's own setting/, '#page-context section .note[role=status]');
@@ -345,7 +345,7 @@ const interactions = {
     // the proof: each line is brought to its place with the arrow keys
     const proof = posenc('posenc explain permutation-proof --json'), right = JSON.parse(proof).steps.map((step) => /^Line \d+: (.*)/.exec(step.heading)?.[1]).filter(Boolean);
     for (let place = 0; place < right.length; ++place) {
-      const now = await page.locator('.ordering .line').allInnerTexts();
+      const now = await page.locator('.ordering .line').allTextContents();
       await press(page.locator('.ordering .line').nth(now.indexOf(right[place])), ...Array(now.indexOf(right[place]) - place).fill('ArrowUp'));
     }
     await press(page.locator('#check-order'), 'Enter');
@@ -431,7 +431,7 @@ const interactions = {
       assert.equal(asked.length, 3);
       for (const one of asked) {
         await press(one.locator('button').first(), 'Enter');
-        assert.ok((await one.locator('.verdict').innerText()).length > 12, `step ${at}`);
+        assert.ok((await one.locator('.verdict').textContent()).length > 12, `step ${at}`);
         for (const button of await one.locator('button').all()) await button.click();
         const right = await one.locator('button').count() > 1;
         if (right) assert.equal(await one.locator('[aria-pressed=true]').count(), 1);
@@ -447,9 +447,9 @@ const interactions = {
     assert.match(await textOf('main h2'), /^8\./);
     // digits that jump are counted; query and key that move together keep their score
     await go(page, '#v=1&p=invent&step=3&m=8');
-    assert.match(await figure().locator('.note').innerText(), /^From position 7 to 8, 4 binary digits change\.$/);
+    assert.match(await figure().locator('.note').textContent(), /^From position 7 to 8, 4 binary digits change\.$/);
     await go(page, '#v=1&p=invent&step=6&m=5&n=2');
-    const said = () => figure().locator('.note').innerText(), before = await said();
+    const said = () => figure().locator('.note').textContent(), before = await said();
     await press(field('Move both by'), 'PageUp', 'PageUp', 'PageUp');
     const { command } = await sameAsTheProgram(figure());
     assert.match(command, /--at 13 --key 10$/);
@@ -463,7 +463,7 @@ const interactions = {
     assert.ok(lines.length === 2 && Math.abs(lines[0] - lines[1]) < 3, lines.join());
     await go(page, '#v=1&p=invent&step=2&words=256&m=5');
     assert.match(await textOf('main h2'), /^2\./);
-    assert.deepEqual(await figure().locator('.chip').allInnerTexts().then((all) => [...new Set(all)]), ['0.01961']);
+    assert.deepEqual(await figure().locator('.chip').allTextContents().then((all) => [...new Set(all)]), ['0.01961']);
     await press(next, 'Enter');
     await page.waitForFunction(() => /^3/.test(document.querySelector('main h2').textContent));
   },
@@ -476,7 +476,7 @@ const interactions = {
     assert.match((await sameAsTheProgram(figure())).command, /'text:7 image/);
     await press(page.locator('.patches button').nth(7), 'Enter');
     await until(/^Token 14, in row 1 and column 1 of the image, has time 7, height 8, width 8\.$/, '.patches-said');
-    assert.equal(await page.locator('.patches [aria-pressed=true]').innerText(), '8, 8');
+    assert.equal(await page.locator('.patches [aria-pressed=true]').textContent(), '8, 8');
     await press(page.locator('.patches button').nth(7), 'ArrowRight');
     assert.equal(await page.evaluate(() => document.activeElement.textContent), '8, 9');
     await press(field('Token'), 'Control+Home');
@@ -508,7 +508,7 @@ const interactions = {
     for (const name of links) {
       await go(page, `#v=1&p=stories&story=${name}`);
       await page.waitForFunction((story) => [...document.querySelectorAll('pe-story')].some((one) => one.story?.story === story || one.querySelector('.refused')), name);
-      assert.equal(await page.locator('pe-story .refused').allInnerTexts().then(String), '', name);
+      assert.equal(await page.locator('pe-story .refused').allTextContents().then(String), '', name);
       const want = JSON.parse(posenc(`posenc explain ${name} --json`)).steps.flatMap((step) => step.blocks).filter((block) => block.kind === 'matrix');
       // to the last bit but where a story asks the C library for a sine of a large angle
       const have = (await matrices(name)).map((one) => one.values.flat()), all = want.map((block) => block.values.flat());
@@ -518,7 +518,7 @@ const interactions = {
       const { python, figure: words } = JSON.parse(readFileSync(new URL(`../../content/stories/${name}.json`, import.meta.url), 'utf8'));
       assert.equal(await page.locator('.story-code pre').isVisible(), false);
       await press(page.locator('.story-code summary'), 'Enter');
-      assert.equal(await page.locator('.story-code pre').innerText(), python.join('\n'), name);
+      assert.equal(await page.locator('.story-code pre').textContent(), python.join('\n'), name);
       assert.equal(await page.locator('.story-code pe-figure').count(), words ? 1 : 0, name);
       if (words) assert.equal((await sameAsTheProgram(figure())).command, `posenc ${words}`);
     }
