@@ -70,7 +70,7 @@ test('a line has no value where it has ended', async () => {
   assert.equal(await lines.locator('.at-cursor').count(), 4);
   await lines.locator('.surface').focus();
   await page.keyboard.press('Home');
-  assert.equal(await lines.locator('.at-cursor').count(), 7);
+  await page.waitForFunction(() => document.querySelector('pe-figure').querySelectorAll('.at-cursor').length === 7);
   const plot = lines.locator('rect.plot');
   await plot.evaluate((one) => one.scrollIntoView({ block: 'center' }));
   const box = await plot.boundingBox();
