@@ -5,7 +5,6 @@ import { controls } from '../controls';
 import { ask } from '../core';
 import { copyText, h, prose, words as inWords } from '../dom';
 import { type ChoiceParam, type NumberParam, shared, view } from '../state';
-import { follow } from '../follow';
 import { sized } from './schemes_of_view';
 
 /// d of the example: X has six features.
@@ -45,7 +44,7 @@ export function requirementChecks(): HTMLElement {
     code.replaceChildren(...inWords(`posenc prove ${words} --length ${seats}`));
     delete box.dataset.waiting;
   };
-  follow(box, refresh, true);
+  view.onChange(() => { if (box.isConnected) refresh(); });
   refresh();
   return h('div', {}, controls(rows), box,
     h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), code, h('button', { type: 'button', onclick: () => copyText(code.textContent!) }, 'Copy')));
