@@ -117,9 +117,9 @@ std::vector<Wrong> wrong_ports(const Rope& rope) {
     if (!is_same(port, rope)) list.push_back({std::move(name), std::move(words), port});
   };
   const auto sections = rope.sections;
-  for (const auto& [a, b, c] : std::vector<std::array<std::size_t, 3>>{{1, 2, 0}, {2, 0, 1}, {1, 0, 2}}) {
-    add(fmt::format("sections {} {} {}", a, b, c), "sections: expected", [&](Rope& port) {
-      port.sections = {sections[a], sections[b], sections[c]};
+  for (const auto& from : std::vector<std::array<std::size_t, 3>>{{1, 2, 0}, {2, 0, 1}, {1, 0, 2}}) {
+    add(fmt::format("sections {} {} {}", from[0], from[1], from[2]), "sections: expected", [&](Rope& port) {
+      port.sections = {sections[from[0]], sections[from[1]], sections[from[2]]};
     });
   }
   add("even sections", "sections: expected", [](Rope& port) { port.sections = {11, 11, 10}; });

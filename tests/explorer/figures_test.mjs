@@ -320,6 +320,8 @@ test('the hero: without position a drag changes no score, with it the same drag 
   const before = (await scores()).sort();
   assert.equal(before.length, 9);
   const drag = async (from, to) => {
+    // words fly to their places
+    await page.evaluate(() => Promise.allSettled(document.querySelector('.hero').getAnimations({ subtree: true }).map((one) => one.finished)));
     const [a, b] = await Promise.all([from, to].map((index) => page.locator('.hero .word').nth(index).boundingBox()));
     await page.mouse.move(a.x + a.width / 2, a.y + a.height / 2);
     await page.mouse.down();

@@ -27,6 +27,7 @@ export function wordCards(words: TextParam, first = 0): HTMLElement {
   const drag = (card: HTMLElement, index: number) => {
     let from: PointerEvent | undefined, isDragged = false;
     card.addEventListener('pointerdown', (event) => {
+      for (const flight of box.getAnimations({ subtree: true })) flight.finish();  // a place is where a card will be
       from = event;
       isDragged = false;
       card.setPointerCapture(event.pointerId);
