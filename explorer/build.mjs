@@ -50,12 +50,16 @@ writeFileSync(invented, `export const questions = ${JSON.stringify(named.map((id
   if (!one) throw new Error(`the path asks '${id}', which is no question of content/`);
   return { id, prompt: one.prompt, choices: one.choices, answer: one.answer };
 }))};\n`);
+// What two pages begin with needs no module then.
+const schemeList = join(out, 'scheme_list.js'), firstExercise = join(out, 'first_exercise.js');
+writeFileSync(schemeList, `export const list = ${JSON.stringify(askModule('figures.wasm', { call: 'schemes' }).json)};\n`);
+writeFileSync(firstExercise, `export const exercise = ${JSON.stringify(askModule('practice.wasm', { call: 'exercise', seed: 1 }).json)};\n`);
 // The models of the lab: what their heads say, without their weights.
 const modelFiles = readdirSync(join(source, 'models')).filter((name) => name.endsWith('.safetensors')).sort();
 const labModels = join(out, 'lab_models.js');
 writeFileSync(labModels, `export const models = ${JSON.stringify(readModels(join(source, 'models'), modelFiles))};\n`);
 const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning', external: ['./math.woff2'],
-  alias: { 'posenc-documents': documents, 'posenc-stories': storyList, 'posenc-lab-models': labModels, 'posenc-invented': invented, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
+  alias: { 'posenc-documents': documents, 'posenc-stories': storyList, 'posenc-lab-models': labModels, 'posenc-invented': invented, 'posenc-scheme-list': schemeList, 'posenc-first-exercise': firstExercise, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
 const { metafile } = esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]', metafile: true });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/style.css')], outdir: site });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/worker.ts')], outdir: site, format: 'iife' });
@@ -118,8 +122,14 @@ for (const { id } of titles) {
   writeFileSync(join(site, `${id}.png`), cardOf(made, colours));
 }
 const previewOf = (id) => covers[id] ? `<meta property="og:image" content="${id}.png">\n<meta property="og:image:width" content="1200">\n<meta property="og:image:height" content="630">\n<meta name="twitter:card" content="summary_large_image">\n` : '';
+// The first figure of these is in the page itself, before any script: it stays until the page has drawn its own.
+const isStill = (id) => id !== 'start' && ownCovers.includes(id);
+// The rows of Frank and the others: a table is smaller than a picture of it.
+const withPosition = askModule('stories.wasm', { call: 'story', name: 'frank-and-alex', text: '' }).json.steps.flatMap((step) => step.blocks).find((block) => block.name === 'X\'');
+const tableOf = ({ caption, rows, columns, values, digits }) => `<table class="first"><caption>${attribute(caption)}</caption>${rows.map((row, i) => `<tr><th>${attribute(row)}</th>${columns.map((_, k) => `<td>${(values.flat()[i * columns.length + k]).toFixed(digits).replace('-', '−')}</td>`).join('')}</tr>`).join('')}</table>\n`;
+const stillOf = (id) => `<p class="first"><img src="${id}.svg" alt="posenc plot ${attribute(covers[id])}" width="900" height="${/height="(\d+)"/.exec(readFileSync(join(site, `${id}.svg`), 'utf8'))[1]}"></p>\n`;
 const withPreview = (page, id) => page.replace('<link rel="icon"', () => `${previewOf(id)}<link rel="canonical" href="${id === 'start' ? 'index' : id}.html">\n<link rel="icon"`)
-  .replace('<noscript>', () => covers[id] ? `<noscript><p><img src="${id}.svg" alt="posenc plot ${attribute(covers[id])}" width="900"></p>` : '<noscript>');
+  .replace('<noscript>', () => covers[id] && !isStill(id) ? `<noscript><p><img src="${id}.svg" alt="posenc plot ${attribute(covers[id])}" width="900"></p>` : '<noscript>');
 
 // --- a page is a page: each with its title, its description and its text, for a preview and for those who run no scripts ------
 for (const { id, title, goal, isHidden } of titles) {
@@ -127,7 +137,7 @@ for (const { id, title, goal, isHidden } of titles) {
   const named = `${attribute(title)} · posenc`;
   writeFileSync(join(site, `${id}.html`), withPreview(shell, id).replace('<html lang="en">', `<html lang="en" data-page="${id}">`).replace(/<title>[^<]*<\/title>/, `<title>${named}</title>`)
     .replace(/(<meta name="description" content=")[^"]*/, `$1${attribute(goal)}`).replace(/(<meta property="og:title" content=")[^"]*/, `$1${named}`).replace(/(<meta property="og:description" content=")[^"]*/, `$1${attribute(goal)}`)
-    .replace(/<h1>[^<]*<\/h1>/, () => `<h1>${attribute(title)}</h1>\n<p class="goal">${attribute(goal)}</p>\n${paragraphsOfPage(sources[id])}`));
+    .replace(/<h1>[^<]*<\/h1>/, () => `<h1>${attribute(title)}</h1>\n<p class="goal">${attribute(goal)}</p>\n${isStill(id) ? stillOf(id) : id === 'frank' ? tableOf(withPosition) : ''}${paragraphsOfPage(sources[id])}`));
 }
 
 writeFileSync(join(site, 'index.html'), withPreview(shell, 'start'));

@@ -11,12 +11,12 @@ export const covers: { [page: string]: string } = {
   decay: 'decay rope --dims 64 --base 10000 alibi --heads 8 --zoom 0:257',
   context: 'scaling rope --dims 128 --base 10000 --trained 8192 --factor 8',
   exact: 'error rope --dims 128 --base 10000 --zoom 1:1000000',
+  images: `ids rope --dims 128 --base 10000 --sections 16,24,24 --spec 'text:6 image:8x12 text:5 video:4x8x12@1 text:6'`,
   // pages whose first figure is another: one that is about the same
-  images: 'ids',
   order: 'dots learned --width 64 --zoom 0:24', frank: 'heatmap sinusoidal --width 6 --zoom 0:4', rope: 'phasors rope --dims 16 --at 37 --key 12',
   schemes: 'decay sinusoidal --width 64 rope --dims 64 alibi --heads 8 --zoom 0:64', model: 'decay rope --dims 16 alibi --heads 4 --zoom 0:512', lab: 'bias alibi --heads 8 --lines --zoom 0:64',
   check: 'phasors rope --dims 8 --at 5 --key 2', stories: 'similarity sinusoidal --width 64 --zoom 0:32', practice: 'fingerprint sinusoidal --width 16 --at 37', reference: 'heatmap rope --dims 64 --zoom 0:64', guides: 'waves sinusoidal --width 16 --zoom 0:64',
 };
 
 /// The pages whose first figure this is, word for word; it is shown until that figure is computed.
-export const ownCovers = ['start', 'invent', 'waves', 'phasors', 'distance', 'tables', 'decay', 'context', 'exact'];
+export const ownCovers = ['start', 'invent', 'waves', 'phasors', 'distance', 'tables', 'decay', 'context', 'exact', 'images'];

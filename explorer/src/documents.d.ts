@@ -25,6 +25,13 @@ declare module 'posenc-scheme-pages' {
 declare module 'posenc-invented' {
   export const questions: { id: string; prompt: string; choices: { text: string; right?: boolean; because: string }[]; answer: string }[];
 }
+// What the library answered when the site was built: every scheme and scaling, and the first exercise.
+declare module 'posenc-scheme-list' {
+  export const list: { schemes: any[]; scalings: any[] };
+}
+declare module 'posenc-first-exercise' {
+  export const exercise: any;
+}
 // The models of the lab, from the heads of explorer/models. Losses are in nats a character.
 declare module 'posenc-lab-models' {
   export type LabModel = { scheme: string; layers: number; heads: number; width: number; vocabulary: number; context: number; parameters: number; bytes: number; scores: { size: number; nll: number }[]; longest: { size: number; tokens: number; nll_by_position: number[] } };

@@ -28,6 +28,20 @@ export function svg(tag: string, attributes: Attributes = {}, ...children: Child
   return element;
 }
 
+/// Writes the attributes that differ from what is there: what is written is styled and laid out anew.
+export function put(element: Element, attributes: { [name: string]: string | number }): void {
+  for (const [name, value] of Object.entries(attributes)) if (element.getAttribute(name) !== String(value)) element.setAttribute(name, String(value));
+}
+/// Makes a text the whole content of an element, in the node that is there.
+export function write(element: Element, text: string): void {
+  const first = element.firstChild;
+  if (first instanceof Text && !first.nextSibling) {
+    if (first.data !== text) first.data = text;
+  } else if (first || text) {
+    element.textContent = text;
+  }
+}
+
 /// The words of a command. Lines break between words, never after the hyphens of "--width"; a word too long for a phone
 /// may break anywhere.
 export const words = (text: string): (Node | string)[] =>

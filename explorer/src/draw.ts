@@ -22,6 +22,16 @@ function fraction(axis: Axis, value: number): number {
 export const toX = (place: Placed, value: number): number => place.left + fraction(place.panel.x, value) * place.width;
 export const toY = (place: Placed, value: number): number =>
   place.top + (1 - fraction(place.panel.y, value)) * place.height;
+/// As toX and toY, for many values of one panel.
+function scales(place: Placed): [(value: number) => number, (value: number) => number] {
+  const { panel: { x, y }, left, top, width, height } = place;
+  const line = (axis: Axis, from: number, to: number): (value: number) => number => {
+    const slope = (to - from) / (axis.most - axis.least), least = axis.least;
+    return (value) => from + (value - least) * slope;
+  };
+  return [x.log ? (value) => toX(place, value) : x.reversed ? line(x, left + width, left) : line(x, left, left + width),
+    y.log ? (value) => toY(place, value) : y.reversed ? line(y, top, top + height) : line(y, top + height, top)];
+}
 function valueAt(axis: Axis, share: number): number {
   let at = Math.min(1, Math.max(0, share));
   if (axis.reversed) at = 1 - at;
@@ -30,7 +40,17 @@ function valueAt(axis: Axis, share: number): number {
 export const fromX = (place: Placed, pixel: number): number => valueAt(place.panel.x, (pixel - place.left) / place.width);
 export const fromY = (place: Placed, pixel: number): number => valueAt(place.panel.y, 1 - (pixel - place.top) / place.height);
 
+// The same few axes are asked for at every step of a slider.
+const knownTicks = new Map<string, { at: number; text: string }[]>();
 function roundTicks(axis: Axis, room: number): { at: number; text: string }[] {
+  const key = `${axis.least} ${axis.most} ${axis.log} ${room}`, known = knownTicks.get(key);
+  if (known) return known;
+  if (knownTicks.size > 500) knownTicks.clear();
+  const made = newTicks(axis, room);
+  knownTicks.set(key, made);
+  return made;
+}
+function newTicks(axis: Axis, room: number): { at: number; text: string }[] {
   const least = Math.min(axis.least, axis.most), most = Math.max(axis.least, axis.most);
   if (axis.log) {
     const ticks = [];
@@ -59,20 +79,27 @@ function ticksOf(axis: Axis, room: number, vertical: boolean): { at: number; tex
   return ticks.filter((_, index) => index % keep === 0);
 }
 
-const labelWidth = (axis: Axis): number => Math.max(1, ...[60, 120, 200, 400].flatMap((room) => ticksOf(axis, room, true)).map((tick) => tick.text.length)) * (textWidth + 0.7);
+// Panels that are aligned ask for each other's.
+const labelWidths = new WeakMap<Axis, number>();
+function labelWidth(axis: Axis): number {
+  let width = labelWidths.get(axis);
+  if (width === undefined) labelWidths.set(axis, width = Math.max(1, ...[60, 120, 200, 400].flatMap((room) => ticksOf(axis, room, true)).map((tick) => tick.text.length)) * (textWidth + 0.7));
+  return width;
+}
 
 // As toFixed(1), several times as fast: a path has thousands of them.
 const tenth = (value: number): number => Math.round(value * 10) / 10;
 
 function pathOf(place: Placed, series: Series): string {
+  const [across, down] = scales(place), isLog = place.panel.y.log;
   let path = '', pen = false, lastX = 0, lastY = 0;
   for (let i = 0; i < series.x.length; ++i) {
     const y = series.y[i];
-    if (!Number.isFinite(y) || (place.panel.y.log && y <= 0)) {
+    if (!Number.isFinite(y) || (isLog && y <= 0)) {
       pen = false;
       continue;
     }
-    const atX = toX(place, series.x[i]), atY = toY(place, y);
+    const atX = across(series.x[i]), atY = down(y);
     // Points within the same pixel are one; the table has them all.
     if (pen && Math.abs(atX - lastX) < 0.7 && Math.abs(atY - lastY) < 0.7 && i + 1 < series.x.length) continue;
     lastX = atX;
@@ -105,8 +132,9 @@ function drawSeries(place: Placed, series: Series): Shape {
   const line = () => shape('path', { class: `${look} stroke`, d: pathOf(place, series), 'stroke-dasharray': dashes[Math.max(0, series.style) % 8] });
   if (series.drawing === 'dots' || series.drawing === 'line-and-dots') {
     // lines of no length with round ends: one element for all of them
+    const [across, down] = scales(place);
     let path = '';
-    series.y.forEach((value, i) => { if (Number.isFinite(value)) path += `M${tenth(toX(place, series.x[i]))} ${tenth(toY(place, value))}h0`; });
+    series.y.forEach((value, i) => { if (Number.isFinite(value)) path += `M${tenth(across(series.x[i]))} ${tenth(down(value))}h0`; });
     const points = shape('path', { class: `${look} points`, d: path, 'stroke-linecap': 'round' });
     return series.drawing === 'dots' ? points : shape('g', {}, line(), points);
   }
@@ -114,19 +142,22 @@ function drawSeries(place: Placed, series: Series): Shape {
 }
 
 function envelopePath(place: Placed, x: Float64Array, low: Float64Array, high: Float64Array): string {
+  const [across, down] = scales(place);
   let path = '';
-  for (let i = 0; i < x.length; ++i) path += `${i ? 'L' : 'M'}${tenth(toX(place, x[i]))} ${tenth(toY(place, high[i]))}`;
-  for (let i = x.length - 1; i >= 0; --i) path += `L${tenth(toX(place, x[i]))} ${tenth(toY(place, low[i]))}`;
+  for (let i = 0; i < x.length; ++i) path += `${i ? 'L' : 'M'}${tenth(across(x[i]))} ${tenth(down(high[i]))}`;
+  for (let i = x.length - 1; i >= 0; --i) path += `L${tenth(across(x[i]))} ${tenth(down(low[i]))}`;
   return path + 'Z';
 }
 
 // --- colours of a heat map: blue – paper – orange, safe for the colour-blind --------------------------------
 
 const mix = (a: number[], b: number[], share: number): number[] => a.map((v, i) => Math.round(v + (b[i] - v) * share));
+let prefersDark: MediaQueryList | undefined;
 export const isDark = (): boolean =>
-  document.documentElement.dataset.theme === 'dark' ||
-  (document.documentElement.dataset.theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
-export function heatColours(dark = isDark()): Uint32Array {
+  document.documentElement.dataset.theme === 'dark' || (document.documentElement.dataset.theme !== 'light' && (prefersDark ??= matchMedia('(prefers-color-scheme: dark)')).matches);
+const coloursOf: { [dark: string]: Uint32Array } = {};
+export const heatColours = (dark = isDark()): Uint32Array => coloursOf[String(dark)] ??= mixColours(dark);
+function mixColours(dark: boolean): Uint32Array {
   const paper = dark ? [24, 27, 33] : [255, 255, 255];
   const below = dark ? [[52, 104, 160], [140, 200, 255]] : [[74, 140, 194], [8, 48, 107]];
   const above = dark ? [[168, 96, 24], [255, 196, 110]] : [[253, 190, 122], [224, 108, 0]];
@@ -148,8 +179,9 @@ function shareOf({ least, most }: { least: number; most: number }): (value: numb
 
 // Rows from the top, columns from the left.
 function paintCells(canvas: HTMLCanvasElement, columns: number, rows: number, range: { least: number; most: number }, dark: boolean, valueAt: (row: number, column: number) => number): void {
-  canvas.width = columns;
-  canvas.height = rows;
+  // a canvas that is given its size again is a new one to the browser, which lays it out anew
+  if (canvas.width !== columns) canvas.width = columns;
+  if (canvas.height !== rows) canvas.height = rows;
   const context = canvas.getContext('2d')!;
   const image = context.createImageData(columns, rows);
   const pixels = new Uint32Array(image.data.buffer), colours = heatColours(dark), grey = 0xff999999, share = shareOf(range);
@@ -197,10 +229,11 @@ function drawScale(root: Shape, place: Placed, before?: HTMLCanvasElement): HTML
   put(canvas, { left: `${left}px`, top: `${place.top}px`, width: `${scaleWidth}px`, height: `${height}px` });
   Object.assign(canvas.dataset, { least, most });
   if (!isPainted) paintScale(canvas);
-  const mark = (value: number, y: number) => root.append(shape('text', { class: 'tick', x: left + scaleWidth + 4, y }, shown(value, 3)));
+  const marks = shape('g'), mark = (value: number, y: number) => marks.append(shape('text', { class: 'tick', x: left + scaleWidth + 4, y }, shown(value, 3)));
   mark(most, place.top + 9);
   if (least < 0 && most > 0 && height > 44) mark(0, place.top + (height * most) / (most - least) + 4);
   mark(least, place.top + height);
+  root.append(marks);
   return canvas;
 }
 
@@ -230,67 +263,71 @@ function legendOf(panel: Panel): Key[] {
   return [...named.values()];
 }
 
-function drawPanel(root: Shape, place: Placed, legendTop: number, outer: { left: number; width: number }, clip: string): void {
-  const { panel } = place, { left, top, width, height } = place;
+// Parts of which there are more or fewer from step to step are groups, so that what follows them stays where it is.
+function drawPanel(drawing: Shape, place: Placed, legendTop: number, outer: { left: number; width: number }, clip: string): void {
+  const { panel } = place, { left, top, width, height } = place, root = shape('g'), part = (): Shape => { const made = shape('g'); root.append(made); return made; };
+  drawing.append(root);
   root.append(shape('clipPath', { id: clip }, shape('rect', { x: left, y: top - 2, width, height: height + 4 })));
   const isBare = panel.equal && !panel.x.shown && !panel.y.shown;  // hands of clocks have their own circles
   if (!panel.heat) root.append(shape('rect', { class: isBare ? 'plot bare' : 'plot', x: left, y: top, width, height }));
+  const bands = part(), notes = part(), lines = part(), down = part(), across = part();
   for (const band of panel.bands) {
     const a = toX(place, band.from), b = toX(place, band.to);
-    root.append(shape('rect', { class: 'band', x: Math.min(a, b), y: top, width: Math.abs(b - a), height }));
-    if (band.text) root.append(shape('text', { class: 'small', x: Math.min(a, b) + 5, y: top + 13 }, band.text));
+    bands.append(shape('rect', { class: 'band', x: Math.min(a, b), y: top, width: Math.abs(b - a), height }));
+    if (band.text) notes.append(shape('text', { class: 'small', x: Math.min(a, b) + 5, y: top + 13 }, band.text));
   }
-  const down = ticksOf(panel.y, height, true), across = ticksOf(panel.x, width, false);
   if (panel.y.shown) {
-    for (const tick of down) {
+    for (const tick of ticksOf(panel.y, height, true)) {
       const y = toY(place, tick.at);
       if (y < top - 1 || y > top + height + 1) continue;
-      if (!panel.heat) root.append(shape('line', { class: 'grid', x1: left, x2: left + width, y1: y, y2: y }));
-      root.append(shape('text', { class: 'tick', x: left - 6, y: y + 4, 'text-anchor': 'end' }, tick.text));
+      if (!panel.heat) lines.append(shape('line', { class: 'grid', x1: left, x2: left + width, y1: y, y2: y }));
+      down.append(shape('text', { class: 'tick', x: left - 6, y: y + 4, 'text-anchor': 'end' }, tick.text));
     }
     const middle = top + height / 2;
     root.append(shape('text', { class: 'label', x: outer.left + 11, y: middle, 'text-anchor': 'middle',
       transform: `rotate(-90 ${outer.left + 11} ${middle})` }, panel.y.label));
   }
   if (panel.x.shown) {
-    for (const tick of across) {
+    for (const tick of ticksOf(panel.x, width, false)) {
       const x = toX(place, tick.at);
       if (x < left - 1 || x > left + width + 1) continue;
-      root.append(shape('text', { class: 'tick', x, y: top + height + 16, 'text-anchor': 'middle' }, tick.text));
+      across.append(shape('text', { class: 'tick', x, y: top + height + 16, 'text-anchor': 'middle' }, tick.text));
     }
     root.append(shape('text', { class: 'label', x: left + width / 2, y: top + height + 33, 'text-anchor': 'middle' }, panel.x.label));
   }
-  const inside = shape('g', { 'clip-path': `url(#${clip})` });
+  const inside = shape('g', { 'clip-path': `url(#${clip})` }), areas = shape('g'), series = shape('g'), rules = shape('g'), ruled = shape('g'), frames = shape('g');
+  for (const one of [areas, series, rules, ruled, frames]) inside.append(one);
   for (const one of panel.envelopes) {
-    inside.append(shape('path', { class: `${styleClass(one.style)} shade`, d: envelopePath(place, one.x, one.low, one.high) }));
+    areas.append(shape('path', { class: `${styleClass(one.style)} shade`, d: envelopePath(place, one.x, one.low, one.high) }));
   }
-  for (const one of panel.series) inside.append(drawSeries(place, one));
+  for (const one of panel.series) series.append(drawSeries(place, one));
   const taken: number[] = [];
   for (const rule of [...panel.rules].sort((a, b) => toY(place, a.at) - toY(place, b.at))) {
     const at = rule.vertical ? toX(place, rule.at) : toY(place, rule.at);
-    inside.append(shape('line', rule.vertical ? { class: 'rule', x1: at, x2: at, y1: top, y2: top + height }
+    rules.append(shape('line', rule.vertical ? { class: 'rule', x1: at, x2: at, y1: top, y2: top + height }
                                             : { class: 'rule', x1: left, x2: left + width, y1: at, y2: at }));
     if (rule.text && rule.vertical) {
-      inside.append(shape('text', { class: 'small', x: at + 4, y: top + 13 }, rule.text));
+      ruled.append(shape('text', { class: 'small', x: at + 4, y: top + 13 }, rule.text));
     } else if (rule.text) {
       // above its line, or below it where there is no room or another label
       const above = at - 4, y = at - top < 14 || taken.some((one) => Math.abs(one - above) < 12) ? at + 12 : above;
       taken.push(y);
-      inside.append(shape('text', { class: 'small', x: left + 4, y }, rule.text));
+      ruled.append(shape('text', { class: 'small', x: left + 4, y }, rule.text));
     }
   }
   for (const frame of panel.frames) {
     const a = toX(place, frame.left), b = toX(place, frame.right), c = toY(place, frame.high), d = toY(place, frame.low);
-    inside.append(shape('rect', { class: 'frame', x: Math.min(a, b), y: Math.min(c, d), width: Math.abs(b - a), height: Math.abs(d - c) }));
+    frames.append(shape('rect', { class: 'frame', x: Math.min(a, b), y: Math.min(c, d), width: Math.abs(b - a), height: Math.abs(d - c) }));
   }
   root.append(inside);
+  const said = part(), heading = part(), keys = part(), names = part();
   for (const words of panel.words) {
     // one below the other where there is no room for both
     const lines = outer.width < 560 ? words.text.split(' · ') : [words.text];
-    lines.forEach((one, index) => root.append(shape('text', { class: 'small', x: toX(place, words.x), y: toY(place, words.y) + 4 + 11 * index, 'text-anchor': 'middle' }, one)));
+    lines.forEach((one, index) => said.append(shape('text', { class: 'small', x: toX(place, words.x), y: toY(place, words.y) + 4 + 11 * index, 'text-anchor': 'middle' }, one)));
   }
   const titles = titleLines(panel.title, outer.width);
-  titles.forEach((words, index) => root.append(shape('text', { class: 'panel-title', x: outer.left, y: legendTop - 6 - (titles.length - 1 - index) * line }, words)));
+  titles.forEach((words, index) => heading.append(shape('text', { class: 'panel-title', x: outer.left, y: legendTop - 6 - (titles.length - 1 - index) * line }, words)));
   let x = outer.left, y = legendTop + 10;
   for (const { name, style, isDots } of legendOf(panel)) {
     const wide = 42 + name.length * (textWidth + 0.4);
@@ -298,9 +335,9 @@ function drawPanel(root: Shape, place: Placed, legendTop: number, outer: { left:
       x = outer.left;
       y += line;
     }
-    root.append(isDots ? shape('path', { class: `${styleClass(style)} points`, d: [3, 11, 19].map((at) => `M${tenth(x + at)} ${y - 4}h0`).join(''), 'stroke-linecap': 'round' })
+    keys.append(isDots ? shape('path', { class: `${styleClass(style)} points`, d: [3, 11, 19].map((at) => `M${tenth(x + at)} ${y - 4}h0`).join(''), 'stroke-linecap': 'round' })
       : shape('path', { class: `${styleClass(style)} stroke`, d: `M${x} ${y - 4}h22`, 'stroke-dasharray': dashes[Math.max(0, style) % 8] }));
-    root.append(shape('text', { class: 'legend', x: x + 27, y }, name));
+    names.append(shape('text', { class: 'legend', x: x + 27, y }, name));
     x += wide;
   }
 }
@@ -342,7 +379,7 @@ export function drawFigure(figure: Figure, width: number, name: string, before?:
   const bodyHeight = narrow ? Math.max(300, Math.min(figure.height * 0.95, 200 * rows.length)) : Math.min(figure.height * 0.8, Math.max(300, width * 0.55));
   const maps = figure.rows.flatMap((row) => row.panels).filter((one) => one.heat), kept = before && before.canvases.length === maps.length && before.scales.length === maps.filter((one) => one.heat!.label !== '').length ? before : undefined;
   const placed: Placed[] = [], canvases: HTMLCanvasElement[] = [], scales: HTMLCanvasElement[] = [];
-  const root = shape('svg', { class: 'drawing', role: 'img', 'aria-label': [figure.title, figure.subtitle].filter(Boolean).join('. ') });
+  const panels = shape('g'), root = shape('svg', { class: 'drawing', role: 'img', 'aria-label': [figure.title, figure.subtitle].filter(Boolean).join('. ') });
   let y = 4;
   for (const row of rows) {
     const shares = row.panels.reduce((sum, panel) => sum + panel.width, 0), gap = 22;
@@ -367,8 +404,8 @@ export function drawFigure(figure: Figure, width: number, name: string, before?:
       }
       const place = { panel, left, top: y + head + 4, width: inner, height };
       placed.push(place);
-      drawPanel(root, place, y + titleHeight(panel, outer.width), outer, `clip-${name}-${placed.length}`);
-      if (hasScale) scales.push(drawScale(root, place, kept?.scales[scales.length]));
+      drawPanel(panels, place, y + titleHeight(panel, outer.width), outer, `clip-${name}-${placed.length}`);
+      if (hasScale) scales.push(drawScale(panels, place, kept?.scales[scales.length]));
       lowest = Math.max(lowest, place.top + height + (panel.x.shown ? 40 : 10));
       x += outer.width + gap;
     }
@@ -387,6 +424,8 @@ export function drawFigure(figure: Figure, width: number, name: string, before?:
     canvases.push(canvas);
   }
   Object.assign(root.attributes, { viewBox: `0 0 ${width} ${Math.ceil(y)}`, width, height: Math.ceil(y) });
+  // what figure.ts draws into has its place whatever there is of panels
+  root.append(panels);
   root.append(shape('g', { class: 'cursors' }));
   return { root: root.show(before?.shape), shape: root, canvases, scales, placed, width, height: Math.ceil(y) };
 }

@@ -1,10 +1,11 @@
 // <pe-figure>: a figure with its cursor, keyboard, data table, exports and the command that prints the same numbers.
 
-import { type Figure, Superseded, figure } from './core';
+import { type Figure, type Series, Superseded, figure } from './core';
 import { covers } from './covers';
-import { announce, copyText, h, shown, svg, words } from './dom';
+import { announce, copyText, h, put, shown, svg, words, write } from './dom';
 import { type Drawn, type Placed, drawFigure, fromX, fromY, hatchNegative, isDark, paintHeat, paintScale, toX, toY } from './draw';
 import { rowsOf, savers } from './figure_files';
+import { follow } from './follow';
 import { chipsAt, nearest, placeBox, placeMarks, reaches, readingAt, readoutBox } from './readout';
 import { type NumberParam, held, view } from './state';
 
@@ -116,8 +117,16 @@ export class PeFigure extends HTMLElement {
     this.surface.addEventListener('pointerup', (event) => this.onPinch(event));
     this.surface.addEventListener('pointercancel', (event) => this.onPinch(event));
     this.surface.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
-    this.stop = view.onChange(() => this.request());
-    this.resize = new ResizeObserver(() => { this.wide = 0; if (!this.isOnPaper) this.draw(); });
+    const ends = [view.onChange(() => this.request()), follow(behind, () => this.showCommand(), true)];
+    this.stop = () => ends.forEach((end) => end());
+    let across = 0;
+    this.resize = new ResizeObserver((changes) => {
+      const now = changes.at(-1)!.contentRect.width;
+      if (now === across) return;  // it became higher, as a drawing does that has more rows
+      across = now;
+      this.wide = 0;
+      if (!this.isOnPaper) this.draw();
+    });
     this.resize.observe(this);
     this.seen = new IntersectionObserver((changes) => {
       this.isSeen = changes.at(-1)!.isIntersecting;
@@ -153,12 +162,11 @@ export class PeFigure extends HTMLElement {
   private async update(): Promise<void> {
     if (!this.isConnected) return;
     const mine = ++this.turn;
-    this.dataset.waiting = 'yes';
-    this.showCommand();
+    if (!view.isMoving(restTime) || !this.behind.hidden) this.showCommand();
     try {
-      await this.compute(mine);
+      if (!await this.compute(mine)) return;
       this.note.classList.remove('refused');
-      if (this.note.textContent !== (this.made?.note ?? '')) this.note.textContent = this.made?.note ?? '';
+      write(this.note, this.made?.note ?? '');
       this.dispatchEvent(new Event('drawn'));
     } catch (error) {
       if (error instanceof Superseded) this.cost = Math.max(this.cost, restTime);  // it took too long: the next is coarse
@@ -173,7 +181,7 @@ export class PeFigure extends HTMLElement {
     const command = this.config.command();
     // behind its button it is a text that changes with every step of a slider; words are elements once somebody looks
     if (this.behind.hidden && !this.isOnPaper) {
-      if (this.code.textContent !== command) this.code.textContent = command;
+      write(this.code, command);
       return;
     }
     this.code.replaceChildren(...words(command));
@@ -196,11 +204,12 @@ export class PeFigure extends HTMLElement {
   }
 
   // Coarse while something moves, exact at rest. What is not on the screen, and what takes longer than a frame, waits.
-  private async compute(mine: number): Promise<void> {
+  private async compute(mine: number): Promise<boolean> {
     const request = this.config.request(), key = JSON.stringify(request);
     if (key === this.asked) {
       this.drawnTurn = mine;  // what an older question brings is not drawn over it
-      return this.drawCursor();
+      this.drawCursor();
+      return true;
     }
     if (this.config.made) {
       this.take(this.config.made(), mine);
@@ -208,17 +217,18 @@ export class PeFigure extends HTMLElement {
       const follows = this.isSeen && (!isLate() || leader() === this);
       if (view.isMoving(restTime) && this.made && (this.cost > frameTime || !follows)) {
         if (follows) this.take(await figure({ ...request, ...(isLate() ? roughSketch : sketch) }, { owner: this }, this.config.table?.()), mine);
-        while (view.isMoving(restTime)) await new Promise((resolve) => setTimeout(resolve, 30));
-        if (mine !== this.turn) return;
+        await view.rest(restTime);
+        if (mine !== this.turn) return false;
       }
       const exact = await figure(request, { owner: this, isPatient: true }, this.config.table?.()), began = performance.now();
       this.take(exact, mine);
       this.cost = exact.took + performance.now() - began;
     }
-    if (mine !== this.turn) return;
+    if (mine !== this.turn) return true;
     this.asked = key;
     if (this.details.open) this.fillTable();
     this.showCode();
+    return true;
   }
 
   // An answer that a newer question follows is drawn all the same, unless a newer one is drawn already.
@@ -254,10 +264,7 @@ export class PeFigure extends HTMLElement {
     const value = view.get(cursor.param), group = this.drawn.root.querySelector('.cursors')!;
     let count = 0;
     // lines that are there are moved
-    const put = (look: string, ends: { [name: string]: string | number }) => {
-      const line = group.children[count++] ?? group.appendChild(svg('line'));
-      for (const [name, value] of Object.entries({ class: look, ...ends })) if (line.getAttribute(name) !== String(value)) line.setAttribute(name, String(value));
-    };
+    const line = (look: string, ends: { [name: string]: string | number }) => put(group.children[count++] ?? group.appendChild(svg('line')), { class: look, ...ends });
     for (const place of this.drawn.placed) {
       const axis = cursor.axis === 'x' ? place.panel.x : place.panel.y;
       if (!place.panel.series.length && !place.panel.heat) continue;
@@ -265,8 +272,8 @@ export class PeFigure extends HTMLElement {
       const at = (cursor.axis === 'x' ? toX(place, value) : toY(place, value)).toFixed(1);
       const ends = cursor.axis === 'x' ? { x1: at, x2: at, y1: place.top, y2: place.top + place.height }
                                        : { x1: place.left, x2: place.left + place.width, y1: at, y2: at };
-      if (place.panel.heat) put('cursor halo', ends);
-      put('cursor', ends);
+      if (place.panel.heat) line('cursor halo', ends);
+      line('cursor', ends);
     }
     while (group.children.length > count) group.lastElementChild!.remove();
   }
@@ -298,9 +305,13 @@ export class PeFigure extends HTMLElement {
     announce(parts.join(', '));
   }
 
+  /// The lines that are drawn now.
+  lines(): Series[] {
+    return (this.made?.rows ?? []).flatMap((row) => row.panels).flatMap((panel) => panel.series);
+  }
   /// The value at a place on the axis of each line that reaches it.
   valuesAt(value: number): { name: string; y: number }[] {
-    return (this.made?.rows ?? []).flatMap((row) => row.panels).flatMap((panel) => panel.series).filter((series) => reaches(series.x, value))
+    return this.lines().filter((series) => reaches(series.x, value))
       .map((series) => ({ name: series.name, y: series.y[nearest(series.x, value)] }));
   }
 

@@ -14,6 +14,9 @@ try {
 
 const fields = new URLSearchParams(location.hash.slice(1));
 const page = fields.get('p') ?? new URLSearchParams(location.search).get('embed') ?? document.documentElement.dataset.page ?? 'start';
+// a view of somebody's own has another figure than the page was built with
+const isAsBuilt = [...fields.keys()].every((key) => key === 'v' || key === 'p') && (!fields.has('p') || page === document.documentElement.dataset.page);
+if (!isAsBuilt) document.documentElement.dataset.view = 'own';
 const { module, scripts, cover } = Object.hasOwn(beginnings, page) ? beginnings[page] : { scripts: [], cover: undefined };
 const preload = (rel: string, href: string, as: string): void => { document.head.append(Object.assign(document.createElement('link'), { rel, href, as })); };
 // the list of examples computes nothing
@@ -26,5 +29,4 @@ if (module && window.posencBegun === undefined && (page !== 'stories' || fields.
   } catch { /* workshop.ts finds out, too */ }
 }
 for (const href of scripts) preload('modulepreload', href, 'script');
-// a view of somebody's own has another figure
-if (cover && [...fields.keys()].every((key) => key === 'v' || key === 'p')) preload('preload', cover, 'image');
+if (cover && (fields.get('v') ?? '1') === '1' && [...fields.keys()].every((key) => key === 'v' || key === 'p')) preload('preload', cover, 'image');

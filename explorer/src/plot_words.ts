@@ -12,7 +12,7 @@ const flags: { [flag: string]: (value: string) => object } = {
   spec: (value) => ({ spec: value }),
 };
 // Fields of schemes that are lists.
-const lists = ['directions'];
+const lists = ['directions', 'sections'];
 const scalingOf = (text: string): object => {
   const [type, ...fields] = text.split(/[:,]/);
   return { type, ...Object.fromEntries(fields.map((one) => one.split('=')).map(([name, value]) => [name, Number(value)])) };
@@ -20,7 +20,7 @@ const scalingOf = (text: string): object => {
 
 /// The question for the library that `posenc plot …` asks.
 export function requestOf(command: string): object {
-  const [, kind, ...words] = command.split(' '), schemes: Scheme[] = [];
+  const [, kind, ...words] = command.match(/'[^']*'|\S+/g)!.map((word) => word.replace(/^'|'$/g, '')), schemes: Scheme[] = [];
   let request: object = { kind };
   for (let i = 0; i < words.length; ++i) {
     if (!words[i].startsWith('--')) {

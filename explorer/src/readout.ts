@@ -1,7 +1,7 @@
 // The numbers of a figure at a place: what lies under the pointer, and at the cursor.
 
 import type { Panel, Series } from './core';
-import { h, shown } from './dom';
+import { h, shown, write } from './dom';
 import { type Placed, fromX, fromY, styleClass, toX, toY } from './draw';
 
 export type Value = { name: string; text: string; style: number; y: number };
@@ -103,7 +103,9 @@ export function placeMarks(host: HTMLElement, marks: Mark[]): void {
   marks.forEach(({ look, at, text }, i) => {
     const mark = (host.children[i] ?? host.appendChild(h('span', { 'aria-hidden': 'true' }))) as HTMLElement;
     if (mark.className !== look) mark.className = look;
-    if (mark.textContent !== text) mark.textContent = text;
+    write(mark, text);
+    if (mark.dataset.at === at) return;
+    mark.dataset.at = at;
     mark.style.translate = at;
   });
   while (host.children.length > marks.length) host.lastElementChild!.remove();

@@ -1,7 +1,7 @@
 // Elements of a drawing before they are elements: a new drawing is compared with the last one here, and the browser is told
 // only what differs. It styles, lays out and parses nothing else.
 
-import { svg } from './dom';
+import { svg, write } from './dom';
 
 export type Attributes = { [name: string]: string | number };
 
@@ -23,7 +23,8 @@ export class Shape {
     for (const [name, value] of Object.entries(this.attributes)) if (before.attributes[name] !== value) element.setAttribute(name, String(value));
     for (const name in before.attributes) if (!(name in this.attributes)) element.removeAttribute(name);
     if (typeof this.children[0] === 'string' || typeof before.children[0] === 'string') {
-      if (this.children[0] !== before.children[0]) element.replaceChildren(...this.children.map((one) => (typeof one === 'string' ? one : one.show())));
+      if (this.children.length === 1 && typeof this.children[0] === 'string') write(element, this.children[0]);
+      else element.replaceChildren(...this.children.map((one) => (typeof one === 'string' ? one : one.show())));
       return element;
     }
     this.children.forEach((one, i) => {

@@ -60,6 +60,7 @@ export class View {
   private endings: (() => void)[] = [];
   private writing = 0;
   private changedAt = -Infinity;
+  private resting?: Promise<void>;
   /// The address as it was read or written last.
   private known = '';
 
@@ -125,6 +126,19 @@ export class View {
   /// Whether somebody changed a value less than so many milliseconds ago: perhaps more follows.
   isMoving(milliseconds: number): boolean {
     return performance.now() - this.changedAt < milliseconds;
+  }
+
+  /// Comes once nothing has moved for so long: one timer, however many wait.
+  rest(milliseconds: number): Promise<void> {
+    return this.resting ??= new Promise((resolve) => {
+      const look = () => {
+        const left = this.changedAt + milliseconds - performance.now();
+        if (left > 0) { setTimeout(look, left); return; }
+        this.resting = undefined;
+        resolve();
+      };
+      look();
+    });
   }
 
   /// Whether the address has a value for this key.

@@ -13,6 +13,9 @@ const slower = 4, frame = 16.7, asked = process.argv.slice(2), ids = pages.filte
 
 // What counts as the first figure of a page: the first thing that was computed.
 const isThere = () => {
+  // what the page was built with
+  const still = document.querySelector('main .first img');
+  if ((still?.complete && still.naturalWidth) || document.querySelector('main table.first')) return true;
   const host = document.querySelector('main pe-figure, main .hero, main .rope-view, main pe-story, main table.schemes, main .exercise, main .map, main .drop, main .guide, main .entry');
   return host !== null && (host.matches('.map, .drop, .guide, .entry') || [...host.querySelectorAll('.surface img.cover')].some((one) => one.complete && one.naturalWidth) || host.querySelector('.surface svg path, .surface svg text, .board .tile, svg path[d], .matrix, tbody tr, form') !== null);
 };

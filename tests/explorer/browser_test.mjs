@@ -320,11 +320,34 @@ test('each page has an address, a title and a text of its own', async () => {
   assert.deepEqual(complaints.splice(0), []);
 });
 
+test('the first figure is in the page before its scripts, and not in a view of somebody\'s own', async () => {
+  const other = await contextOf(), page = await other.newPage();
+  await page.route('**/main.js', (route) => route.abort());
+  for (const id of ['waves', 'context', 'images']) {
+    await page.goto(`${places.folder}${id}.html`);
+    await page.waitForFunction(() => document.querySelector('.first img')?.naturalWidth === 900);
+    assert.ok(await page.locator('.first img').isVisible(), id);
+  }
+  await page.goto(`${places.folder}frank.html`);
+  assert.equal(await page.locator('table.first td:visible').count(), 24);
+  await page.goto(`${places.folder}waves.html#v=1&p=waves&d=16`);
+  await page.waitForFunction(() => document.documentElement.dataset.view === 'own');
+  assert.ok(!await page.locator('.first img').isVisible());
+  await page.unroute('**/main.js');
+  // what the reference lists and the first exercise need no module
+  await page.route('**/*.wasm', (route) => route.abort());
+  for (const [id, there] of [['reference', '.entry'], ['practice', '.exercise form']]) {
+    await page.goto(`${places.folder}${id}.html`);
+    await page.waitForSelector(there);
+  }
+  await other.close();
+});
+
 test('the picture that stands for a page is its first figure, as it opens', async () => {
   const text = readFileSync(new URL('../../explorer/src/covers.ts', import.meta.url), 'utf8').split('// pages whose first figure is another')[0];
-  const covers = [...text.matchAll(/^  (\w+): '([^']*)'/gm)];
-  assert.ok(covers.length >= 9);
-  for (const [, id, words] of covers) {
+  const covers = [...text.matchAll(/^  (\w+): (['`])(.*)\2,$/gm)];
+  assert.ok(covers.length >= 10);
+  for (const [, id, , words] of covers) {
     await go(page, `#v=1&p=${id}`);
     await whole(page, id);
     const commands = await page.locator('pe-figure .command code').allTextContents();

@@ -93,7 +93,9 @@ const interactions = {
     await page.getByLabel('Layout', { exact: true }).selectOption('sin-cos');
     await settled(page);
     assert.match((await sameAsTheProgram(figure(1))).command, /--layout sin-cos/);
+    assert.equal(await page.locator('#page-waves .maths:visible').count(), 1);
     await page.getByLabel('Scheme', { exact: true }).selectOption('steps');
+    assert.equal(await page.locator('#page-waves .maths:visible math').count(), 1);  // its own formula, and no wavelength
     await until(/nearly the same code/, '#page-waves section:last-of-type > .note');
   },
   async phasors() {
@@ -807,7 +809,7 @@ test('every figure follows a finger', async () => {
 });
 
 // Bytes as a host sends them, and not time: every other module is held back, so that what appears needs no more than was sent.
-const mostOf = { core: 210_000, figures: 345_000, lab: 420_000, stories: 360_000, practice: 310_000, none: 140_000 };
+const mostOf = { core: 210_000, figures: 347_000, lab: 420_000, stories: 362_000, practice: 310_000, none: 140_000 };
 test('the first figure of every page needs one module, and few bytes', async (t) => {
   const { gzipSync } = await import('node:zlib');
   const titles = readFileSync(new URL('../../explorer/src/titles.ts', import.meta.url), 'utf8');

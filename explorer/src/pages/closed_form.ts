@@ -2,7 +2,7 @@
 
 import { ask, doubles } from '../core';
 import { copyText, h, shown, words as inWords } from '../dom';
-import { view } from '../state';
+import { follow } from '../follow';
 import type { Named } from './schemes_of_view';
 
 const length = 64, rows = 12;
@@ -32,7 +32,7 @@ export function closedForm(scheme: () => Named): HTMLElement {
     code.replaceChildren(...inWords(`posenc prove ${words} --length ${length}`));
     delete note.dataset.waiting;
   };
-  view.onChange(() => { if (note.isConnected) refresh(); });
+  follow(note, refresh, true);
   refresh();
   return h('div', {}, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Closed form against measured' }, h('table', { class: 'numbers' },
     h('thead', {}, h('tr', {}, ...['Distance', 'Smallest', 'Largest', 'Closed form', 'Residual in ulps'].map((one) => h('th', { scope: 'col' }, one)))), body)), note,

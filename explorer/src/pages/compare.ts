@@ -1,7 +1,7 @@
 import { question } from 'posenc-guesses/schemes';
 import { type Heat, ask, figure } from '../core';
 import desk from '../data/desk.json';
-import { code, copyText, h, prose, shown, svg } from '../dom';
+import { code, copyText, h, prose, put, shown, svg, write } from '../dom';
 import { isDark, paintMini } from '../draw';
 import { type Summary, groupsOf } from '../lab_summary';
 import { type Page, guess, section, text } from '../lesson';
@@ -78,9 +78,8 @@ function decayCell(row: Row): HTMLElement {
   // one distance for all schemes: where the pointer is over one of them, or what the control says
   const place = () => {
     const m = view.get(distance), x = String((m * wide) / (y.length - 1));
-    line.setAttribute('x1', x);
-    line.setAttribute('x2', x);
-    value.textContent = shown(y[m], 3);
+    put(line, { x1: x, x2: x });
+    write(value, shown(y[m], 3));
   };
   box.addEventListener('pointermove', (event) => {
     const { left, width } = box.querySelector('svg')!.getBoundingClientRect();
@@ -165,21 +164,27 @@ export const page: Page = {
       head.replaceChildren(h('th', { scope: 'col' }, 'Scheme'), ...kept.map((one) => h('th', { scope: 'col', title: one.about, class: one.isNarrow ? 'narrow' : undefined }, one.isNarrow ? h('span', {}, one.title) : one.title)));
       body.replaceChildren(...ordered.map((row) => h('tr', {}, h('th', { scope: 'row' }, h('a', { href: `${linkTo('reference')}&q=${row.name}` }, row.name), h('small', {}, row.family)), ...kept.map((one) => h('td', {}, one.cell(row))))));
       rove(body, '[tabindex]');
+      watched.disconnect();
+      inSight.clear();
+      for (const one of body.querySelectorAll('.spark')) watched.observe(one);
       for (const box of picker.querySelectorAll('input')) box.checked = !hidden.has(box.id.replace('column-', ''));
     };
     // those in sight at every step, all of them at rest
-    let resting = 0;
+    let resting = 0, frame = 0;
+    const inSight = new Set<Element>(), watched = new IntersectionObserver((changes) => { for (const one of changes) inSight[one.isIntersecting ? 'add' : 'delete'](one.target); });
+    view.atEnd(() => watched.disconnect());
     const placeSparks = () => {
-      const all = [...body.querySelectorAll('.spark')], places = view.isMoving(100) ? all.map((one) => one.getBoundingClientRect()) : [];
-      all.forEach((one, i) => { if (!places.length || (places[i].bottom > 0 && places[i].top < innerHeight)) one.dispatchEvent(new Event('posenc-place')); });
+      frame = 0;
+      const isMoving = view.isMoving(100), place = new Event('posenc-place');
+      for (const one of isMoving ? inSight : body.querySelectorAll('.spark')) one.dispatchEvent(place);
       clearTimeout(resting);
-      if (view.isMoving(100)) resting = setTimeout(placeSparks, 120) as unknown as number;
+      if (isMoving) resting = setTimeout(placeSparks, 120) as unknown as number;
     };
     let drawn = '';
     view.onChange(() => {
       const now = `${sort && view.get(sort)} ${view.get(hiddenColumns)}`;
       if (now !== drawn) draw();
-      else placeSparks();
+      else frame ||= requestAnimationFrame(placeSparks);
       drawn = now;
     });
     // maps are painted: again for other colours, and for paper, which is light

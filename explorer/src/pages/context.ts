@@ -2,8 +2,9 @@ import { formulas } from 'posenc-formulas/context';
 import { question } from 'posenc-guesses/context';
 import { controls, explore } from '../controls';
 import { ask } from '../core';
-import { copyText, h } from '../dom';
+import { copyText, h, write } from '../dom';
 import { type PeFigure, figureOf } from '../figure';
+import { follow } from '../follow';
 import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type ChoiceParam, shared, view } from '../state';
 import { dims, factor, pair, trained } from './context_params';
@@ -24,10 +25,13 @@ function block(): object {
 // The block, and what the library reads from a config that has it: what is copied is what was checked.
 function scalingBlock(): HTMLElement {
   const code = h('code'), read = h('p', { class: 'note', role: 'status' });
-  let asked = 0;
+  let asked = 0, known = '';
   const refresh = async () => {
-    const mine = ++asked, scaling = block(), text = JSON.stringify(scaling, null, 2);
-    code.textContent = `"rope_scaling": ${text}`;
+    const scaling = block(), now = JSON.stringify([scaling, view.get(dims), view.get(trained), view.get(shared.base)]);
+    if (now === known) return;
+    known = now;
+    const mine = ++asked;
+    write(code, `"rope_scaling": ${JSON.stringify(scaling, null, 2)}`);
     const config = { model_type: 'llama', hidden_size: view.get(dims) * 32, num_attention_heads: 32, num_hidden_layers: 32, max_position_embeddings: view.get(trained), rope_theta: view.get(shared.base), rope_scaling: scaling };
     let words;
     try {
@@ -37,9 +41,9 @@ function scalingBlock(): HTMLElement {
     } catch (error) {
       words = (error as Error).message;
     }
-    if (mine === asked) read.textContent = words;
+    if (mine === asked) write(read, words);
   };
-  view.onChange(() => { if (code.isConnected) refresh(); });
+  follow(read, refresh, true);
   refresh();
   return h('div', {}, controls(method), h('pre', { tabindex: 0 }, code),
     h('div', { class: 'tools' }, h('button', { type: 'button', onclick: () => copyText(code.textContent!) }, 'Copy the block')), read);

@@ -34,7 +34,12 @@ const biasHead = () => (view.get(bias) in headCounts ? chosenHead(headCounts[vie
 // Only heads that ALiBi has now are offered.
 function headControl(): HTMLElement {
   const made = control(head), list = made.querySelector('select')!;
-  const refresh = () => { [...list.options].forEach((option, index) => { option.hidden = option.disabled = index > view.get(heads); }); };
+  let known = -1;
+  const refresh = () => {
+    if (known === view.get(heads)) return;
+    known = view.get(heads);
+    [...list.options].forEach((option, index) => { if (option.hidden !== index > known) option.hidden = option.disabled = index > known; });
+  };
   view.onChange(refresh);
   refresh();
   return made;

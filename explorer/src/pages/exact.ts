@@ -1,7 +1,7 @@
 import { formulas } from 'posenc-formulas/exact';
 import { question } from 'posenc-guesses/exact';
 import { explore } from '../controls';
-import { h, shown } from '../dom';
+import { h, shown, write } from '../dom';
 import { type PeFigure, figureOf } from '../figure';
 import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type NumberParam, shared, view } from '../state';
@@ -18,7 +18,7 @@ function bitsLost(figure: PeFigure): HTMLElement {
     const m = Math.min(Math.max(1, view.get(shared.m)), view.get(far)), values = figure.valuesAt(m), best = values.find((one) => one.name === 'exact, in float32')?.y;
     if (!best) return;
     const lost = values.filter((one) => one.name !== 'exact, in float32' && one.y > 0).map((one) => `${one.name} ${Math.max(0, Math.log2(one.y / best)).toFixed(1)}`);
-    words.textContent = `Bits lost near position ${shown(m)}, against an exact angle rounded to float32: ${lost.join('; ')}.`;
+    write(words, `Bits lost near position ${shown(m)}, against an exact angle rounded to float32: ${lost.join('; ')}.`);
   });
   return words;
 }

@@ -5,6 +5,7 @@ import { controls } from '../controls';
 import { ask } from '../core';
 import { copyText, h, prose, words as inWords } from '../dom';
 import { type ChoiceParam, type NumberParam, shared, view } from '../state';
+import { follow } from '../follow';
 import { sized } from './schemes_of_view';
 
 /// d of the example: X has six features.
@@ -44,7 +45,7 @@ export function requirementChecks(): HTMLElement {
     code.replaceChildren(...inWords(`posenc prove ${words} --length ${seats}`));
     delete box.dataset.waiting;
   };
-  view.onChange(() => { if (box.isConnected) refresh(); });
+  follow(box, refresh, true);
   refresh();
   return h('div', {}, controls(rows), box,
     h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), code, h('button', { type: 'button', onclick: () => copyText(code.textContent!) }, 'Copy')));

@@ -1,6 +1,7 @@
 import { type PeFigure, figureOf } from '../figure';
 import { controlWhile, explore } from '../controls';
-import { h, shown } from '../dom';
+import { h, shown, write } from '../dom';
+import { follow, watchSight } from '../follow';
 import { type Page, section, text } from '../lesson';
 import { rove } from '../roving';
 import { type ChoiceParam, type NumberParam, shared, view } from '../state';
@@ -34,35 +35,67 @@ const ways: { [key: string]: { named: () => Named; features: number[]; about: st
     about: 'Time, height and width take turns, so each of them has fast pairs and slow ones. Later models order their sections like this.' },
 };
 
+// Kept: asking the window for its width lays out the page.
+let isWide = innerWidth > 700;
+addEventListener('resize', () => { isWide = innerWidth > 700; });
+
 // The patches of the image, two by two as one token. A press moves the cursor there.
 function picture(figure: PeFigure): HTMLElement {
   const merged = 2;  // of Qwen2.5-VL
   const body = h('tbody'), said = h('p', { class: 'note patches-said', role: 'status' });
-  let drawn = '';
-  const mark = (position: Map<string, number[]>) => {
+  let drawn = '', cells: HTMLElement[] = [], pressed: HTMLElement | undefined;
+  const mark = (position: Map<string, Float64Array>) => {
     const at = view.get(token), first = view.get(words), across = view.get(columns) / merged, count = (view.get(rows) / merged) * across;
-    for (const cell of body.querySelectorAll<HTMLElement>('button')) cell.setAttribute('aria-pressed', String(Number(cell.dataset.token) === at));
-    const [time, height, width] = ['time', 'height', 'width'].map((axis) => position.get(axis)?.[at]);
-    if (time === undefined) said.textContent = '';
-    else said.textContent = `Token ${shown(at)}${at >= first && at < first + count ? `, in row ${Math.floor((at - first) / across)} and column ${(at - first) % across} of the image,` : ''} has time ${shown(time)}, height ${shown(height!)}, width ${shown(width!)}.${time === height && time === width ? ' All three are the same, as they always are in text: there it is plain RoPE.' : ''}`;
-  };
-  let positions = new Map<string, number[]>();
-  figure.addEventListener('drawn', () => {
-    positions = new Map();
-    for (const [, axis, , value] of figure.numbers().slice(1)) positions.set(String(axis), [...positions.get(String(axis)) ?? [], Number(value)]);
-    const first = view.get(words), across = view.get(columns) / merged, down = view.get(rows) / merged, key = `${first} ${across} ${down}`;
-    if (key !== drawn) {
-      drawn = key;
-      body.replaceChildren(...Array.from({ length: down }, (_, y) => h('tr', {}, ...Array.from({ length: across }, (_, x) => {
-        const at = first + y * across + x, place = `${positions.get('height')?.[at]}, ${positions.get('width')?.[at]}`;
-        return h('td', {}, h('button', { type: 'button', class: 'cell', 'data-token': at, 'aria-label': `Patch in row ${y}, column ${x}: height and width ${place}`, onclick: () => { if (!view.locks(token.key)) view.set(token, at); } }, place));
-      }))));
-      rove(body, 'button');
+    const now = cells[at - first];
+    if (now !== pressed) {
+      pressed?.setAttribute('aria-pressed', 'false');
+      now?.setAttribute('aria-pressed', 'true');
+      pressed = now;
     }
+    const [time, height, width] = ['time', 'height', 'width'].map((axis) => position.get(axis)?.[at]);
+    write(said, time === undefined ? '' : `Token ${shown(at)}${at >= first && at < first + count ? `, in row ${Math.floor((at - first) / across)} and column ${(at - first) % across} of the image,` : ''} has time ${shown(time)}, height ${shown(height!)}, width ${shown(width!)}.${time === height && time === width ? ' All three are the same, as they always are in text: there it is plain RoPE.' : ''}`);
+  };
+  let positions = new Map<string, Float64Array>();
+  // the cells that are there are kept, with their places in the order of the table
+  const fill = () => {
+    const first = view.get(words), across = view.get(columns) / merged, down = view.get(rows) / merged, key = `${first} ${across} ${down}`;
+    if (key === drawn) return mark(positions);
+    drawn = key;
+    cells = [];
+    while (body.rows.length > down) body.rows[body.rows.length - 1].remove();
+    for (let y = 0; y < down; ++y) {
+      const row = body.rows[y] ?? body.insertRow();
+      while (row.cells.length > across) row.cells[row.cells.length - 1].remove();
+      for (let x = 0; x < across; ++x) {
+        const at = first + y * across + x, place = `${positions.get('height')?.[at]}, ${positions.get('width')?.[at]}`;
+        const cell = (row.cells[x] ?? row.insertCell()).firstElementChild as HTMLElement | null ?? row.cells[x].appendChild(h('button', { type: 'button', class: 'cell', 'aria-pressed': 'false' }));
+        cell.dataset.token = String(at);
+        cell.setAttribute('aria-label', `Patch in row ${y}, column ${x}: height and width ${place}`);
+        write(cell, place);
+        cells.push(cell);
+      }
+    }
+    rove(body, 'button');
     mark(positions);
+  };
+  body.addEventListener('click', (event) => {
+    const cell = (event.target as Element).closest<HTMLElement>('button');
+    if (cell && !view.locks(token.key)) view.set(token, Number(cell.dataset.token));
   });
-  view.onChange(() => mark(positions));
-  return h('div', {}, h('div', { class: 'scroll' }, h('table', { class: 'patches' }, h('caption', {}, 'The image: height and width of every token'), body)), said);
+  const table = h('table', { class: 'patches' }, h('caption', {}, 'The image: height and width of every token'), body), isSeen = watchSight(table);
+  let waiting = 0;
+  const fillAtRest = () => {
+    waiting = view.isMoving(120) && !isSeen() ? setTimeout(fillAtRest, 120) as unknown as number : 0;
+    if (waiting) table.dataset.waiting = 'yes';
+    else delete table.dataset.waiting;
+    if (!waiting) fill();
+  };
+  figure.addEventListener('drawn', () => {
+    positions = new Map(figure.lines().map((line) => [line.name, line.y]));
+    if (!waiting) fillAtRest();
+  });
+  follow(said, () => mark(positions));
+  return h('div', {}, h('div', { class: 'scroll' }, table), said);
 }
 
 export const page: Page = {
@@ -76,10 +109,10 @@ export const page: Page = {
       request: () => ({ kind: 'ids', schemes: [threeAxes], spec: prompt() }),
       command: () => `posenc plot ids rope --dims 128 --base 10000 --sections 16,24,24 --spec '${prompt()}'`,
     });
-    ids.addEventListener('drawn', () => { last = ids.numbers().filter(([, axis]) => axis === 'time').length - 1; });
+    ids.addEventListener('drawn', () => { last = ids.lines()[0].y.length - 1; });
     const about = h('p', { class: 'note', role: 'status' });
     const chosen = () => ways[view.get(way)];
-    const features = () => chosen().features.filter((_, index) => innerWidth > 700 || index % 2 === 0);  // one above another on a phone
+    const features = () => chosen().features.filter((_, index) => isWide || index % 2 === 0);  // one above another on a phone
     const grid = figureOf({
       label: 'Cosine of pairs by row and column of an image',
       cursor: { param: column, axis: 'x', range: () => [0, 15] },

@@ -2,7 +2,8 @@
 // from a file: a link restores both.
 
 import { type Scheme, ask, doubles } from '../core';
-import { h, shown } from '../dom';
+import { h, shown, write } from '../dom';
+import { follow } from '../follow';
 import { type TextParam, shared, view } from '../state';
 import { dims, factor, pair, trained } from './context_params';
 import { examples, readExample } from './model_examples';
@@ -87,18 +88,20 @@ export function modelControl(): HTMLElement {
 /// Which angles the chosen pair has seen in training, and which it reaches beyond.
 export function angleNote(): HTMLElement {
   const words = h('p', { class: 'note', role: 'status' });
-  let asked = 0;
+  let asked = 0, known = '';
   const refresh = async () => {
-    const mine = ++asked, index = Math.min(view.get(pair), view.get(dims) / 2 - 1), length = view.get(trained), end = Math.round(length * view.get(factor));
+    const index = Math.min(view.get(pair), view.get(dims) / 2 - 1), length = view.get(trained), end = Math.round(length * view.get(factor));
     const frequency = async (scheme: Scheme) => doubles((await ask({ call: 'frequencies', scheme, length: end })).bytes)[index];
-    const plain: Scheme = { scheme: 'rope', dims: view.get(dims), base: view.get(shared.base) };
-    const before = await frequency(plain), scaled = ownScheme() ? await frequency(ownScheme()!) : undefined;
+    const plain: Scheme = { scheme: 'rope', dims: view.get(dims), base: view.get(shared.base) }, now = JSON.stringify([plain, view.get(model), index, length, end]);
+    if (now === known) return;
+    known = now;
+    const mine = ++asked, before = await frequency(plain), scaled = ownScheme() ? await frequency(ownScheme()!) : undefined;
     if (mine !== asked) return;
     const turns = (radians: number) => `${shown(radians / (2 * Math.PI), 5)} turns`;
-    words.textContent = `Pair ${index}: wavelength ${shown((2 * Math.PI) / before)} positions. In training it rotates through ${turns(before * (length - 1))}; unscaled, position ${shown(end - 1)} reaches ${turns(before * (end - 1))}` +
-      (scaled === undefined ? '.' : `; with the model's own setting, ${turns(scaled * (end - 1))}.`);
+    write(words, `Pair ${index}: wavelength ${shown((2 * Math.PI) / before)} positions. In training it rotates through ${turns(before * (length - 1))}; unscaled, position ${shown(end - 1)} reaches ${turns(before * (end - 1))}` +
+      (scaled === undefined ? '.' : `; with the model's own setting, ${turns(scaled * (end - 1))}.`));
   };
-  view.onChange(() => { if (words.isConnected) refresh(); });
+  follow(words, refresh);
   refresh();
   return words;
 }

@@ -1,3 +1,4 @@
+import { exercise } from 'posenc-first-exercise';
 import { controls } from '../controls';
 import { ask, fileBytes } from '../core';
 import { announce, code, copyText, download, h, prose } from '../dom';
@@ -16,7 +17,7 @@ const today = () => Math.floor((Date.now() - new Date().getTimezoneOffset() * 60
 function exercises(): HTMLElement {
   const box = h('div', { class: 'exercise' });
   const show = async () => {
-    const { json } = await ask({ call: 'exercise', seed: view.get(seed) });
+    const json = view.get(seed) === exercise.seed ? exercise : (await ask({ call: 'exercise', seed: view.get(seed) })).json;
     const hadFocus = box.contains(document.activeElement);
     const input = h('input', { type: 'text', inputmode: 'decimal', id: 'answer', autocomplete: 'off' });
     const verdict = h('p', { class: 'verdict', role: 'status' });

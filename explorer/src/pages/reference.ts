@@ -1,6 +1,6 @@
 import { formulas } from 'posenc-formulas/reference';
 import { schemePages } from 'posenc-scheme-pages';
-import { ask } from '../core';
+import { list as known } from 'posenc-scheme-list';
 import { code as codeOf, copyText, h, prose } from '../dom';
 import { type Page, math, text } from '../lesson';
 import { type TextParam, view } from '../state';
@@ -26,9 +26,8 @@ function codeLines(name: string, family: string, type: string): HTMLElement[] {
 export const page: Page = {
   id: 'reference', title: 'Reference: every scheme, its formula and fields',
   goal: 'Look up idea, formula, papers, fields, pitfalls and code of every scheme.',
-  async render(root) {
-    const { json } = await ask({ call: 'schemes' });
-    const list = json.schemes ?? json, scalings = json.scalings ?? [];
+  render(root) {
+    const { schemes: list, scalings } = known;
     const holder = h('div');
     const fields = (one: any) => one.fields?.length ? h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Fields of ${one.name ?? one.scheme}` }, h('table', { class: 'stacked fields' },
       h('thead', {}, h('tr', {}, ...['Field', 'Default', 'Meaning'].map((t) => h('th', { scope: 'col' }, t)))),

@@ -1,7 +1,8 @@
 import { formulas } from 'posenc-formulas/rope';
 import { question } from 'posenc-guesses/rope';
 import { explore } from '../controls';
-import { h, prose, shown, svg } from '../dom';
+import { h, put, shown, svg, write } from '../dom';
+import { follow } from '../follow';
 import { type Page, guess, localStorageGet, math, maths, section, text } from '../lesson';
 import { type NumberParam, embedded, shared, view } from '../state';
 import { storyOf } from '../story';
@@ -38,14 +39,11 @@ function smallClocks(): { root: HTMLElement; draw(table: RopeTable, m: number, n
         root.replaceChildren(...made.map(({ button }) => button));
       }
       made.forEach(({ button, arc, hands, value, pace }, index) => {
-        button.setAttribute('aria-pressed', String(index === chosen));
-        arc.setAttribute('d', arcPath(table, m, n, index, 12, half));
-        [n, m].forEach((p, which) => {
-          hands[which].setAttribute('x2', (half + reach * table.cos(p, index)).toFixed(1));
-          hands[which].setAttribute('y2', (half - reach * table.sin(p, index)).toFixed(1));
-        });
-        pace.textContent = `a turn in ${shown((2 * Math.PI) / table.frequency(index), 3)}`;
-        value.textContent = shown(table.between(m, n, index), 3);
+        put(button, { 'aria-pressed': String(index === chosen) });
+        put(arc, { d: arcPath(table, m, n, index, 12, half) });
+        [n, m].forEach((p, which) => put(hands[which], { x2: (half + reach * table.cos(p, index)).toFixed(1), y2: (half - reach * table.sin(p, index)).toFixed(1) }));
+        write(pace, `a turn in ${shown((2 * Math.PI) / table.frequency(index), 3)}`);
+        write(value, shown(table.between(m, n, index), 3));
       });
     },
   };
@@ -82,18 +80,22 @@ export const page: Page = {
   async render(root) {
     const clock = ropeClock(query, key), clocks = smallClocks(), curve = scoreCurve(), trace = scoreTrace(), words = h('p', { class: 'reading', role: 'status' });
     let table = await RopeTable.load(view.get(dims), view.get(shared.base)), loaded = `${view.get(dims)} ${view.get(shared.base)}`, frame = 0;
+    const reading = h('span'), score = h('strong', { id: 'rope-score' });
+    words.append(reading, score);
     // what asks for a line is loaded a moment after the first figure; until then the line is not shown either
     const sketch = h('div', { class: 'sketch-room' });
     curve.root.classList.toggle('covered', isAsked());
     setTimeout(() => import('./rope_sketch').then(({ ropeSketch }) => sketch.replaceWith(ropeSketch(curve.root, curve.point, curve.drawOwn, () => table))), 1000);
+    const chosenPair = () => Math.min(view.get(pair), table.pairs - 1);
+    const drawClocks = () => clocks.draw(table, view.get(query), view.get(key), chosenPair());
     const draw = () => {
       frame = 0;
-      const m = view.get(query), n = view.get(key), chosen = Math.min(view.get(pair), table.pairs - 1), radians = Math.abs(m - n) * table.frequency(chosen);
+      const m = view.get(query), n = view.get(key), chosen = chosenPair(), radians = Math.abs(m - n) * table.frequency(chosen);
       clock.draw(table, chosen);
-      clocks.draw(table, m, n, chosen);
       curve.draw(table, m, n);
       trace.draw(table, m, n);
-      words.replaceChildren(prose(`m − n = ${shown(m - n)}. Pair ${chosen} rotates by ${shown(table.frequency(chosen))} a position, so its hands are ${shown(radians)} radians apart: cosine ${shown(table.between(m, n, chosen))}. Mean of all ${table.pairs} pairs: `), h('strong', { id: 'rope-score' }, shown(table.score(m, n), 6)));
+      write(reading, `m − n = ${shown(m - n)}. Pair ${chosen} rotates by ${shown(table.frequency(chosen))} a position, so its hands are ${shown(radians)} radians apart: cosine ${shown(table.between(m, n, chosen))}. Mean of all ${table.pairs} pairs: `);
+      write(score, shown(table.score(m, n), 6));
     };
     const refresh = async () => {
       const wanted = `${view.get(dims)} ${view.get(shared.base)}`;
@@ -103,11 +105,14 @@ export const page: Page = {
         if (wanted !== loaded) return;
         table = made;
         trace.clear();
+        drawClocks();
       }
       // at most once in a frame
       frame ||= requestAnimationFrame(draw);
     };
     view.onChange(refresh);
+    follow(clocks.root, drawClocks);
+    drawClocks();
     draw();
     root.append(
       text('Every pair of features is a clock hand. RoPE rotates the query\'s hand by its position m and the key\'s by its position n; each pair has a pace of its own. The score of a pair is the cosine of the angle between its hands.'),

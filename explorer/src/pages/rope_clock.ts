@@ -1,6 +1,6 @@
 // The large clock: the query and the key of one pair as two hands, each of which can be dragged around.
 
-import { announce, h, shown, svg } from '../dom';
+import { announce, h, put as place, shown, svg } from '../dom';
 import { type NumberParam, held, view } from '../state';
 import type { RopeTable } from './rope_table';
 
@@ -70,16 +70,13 @@ export function ropeClock(query: NumberParam, key: NumberParam): { root: HTMLEle
       table = made;
       pair = chosen;
       const m = view.get(query), n = view.get(key);
-      arc.setAttribute('d', arcPath(table, m, n, pair, 46));
+      place(arc, { d: arcPath(table, m, n, pair, 46) });
       for (const one of hands) {
         const at = view.get(one.param), [x, y] = point(table.cos(at, pair), table.sin(at, pair));
-        for (const [name, value] of Object.entries({ x2: x, y2: y })) one.line.setAttribute(name, value.toFixed(1));
-        for (const [name, value] of Object.entries({ cx: x, cy: y })) one.tip.setAttribute(name, value.toFixed(1));
+        place(one.line, { x2: x.toFixed(1), y2: y.toFixed(1) });
+        place(one.tip, { cx: x.toFixed(1), cy: y.toFixed(1), 'aria-valuenow': at, 'aria-disabled': String(view.locks(one.param.key)) });
         const [beside, below] = point(table.cos(at, pair), table.sin(at, pair), reach + 27);
-        one.label.setAttribute('x', beside.toFixed(1));
-        one.label.setAttribute('y', (below + 5).toFixed(1));
-        one.tip.setAttribute('aria-valuenow', String(at));
-        one.tip.setAttribute('aria-disabled', String(view.locks(one.param.key)));
+        place(one.label, { x: beside.toFixed(1), y: (below + 5).toFixed(1) });
       }
     },
   };

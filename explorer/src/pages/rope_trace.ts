@@ -1,6 +1,6 @@
 // The score against the distance, and how it went while the hands were moved.
 
-import { h, shown, svg } from '../dom';
+import { h, put, shown, svg } from '../dom';
 import { type RopeTable, positions } from './rope_table';
 
 const wide = 460, high = 200, left = 40, top = 12, low = 38, longest = 160;
@@ -15,6 +15,7 @@ const frame = (label: string, across: string): SVGElement => {
   root.append(svg('text', { class: 'label', x: left + plot.width / 2, y: high - 4, 'text-anchor': 'middle' }, across));
   return root;
 };
+const tenth = (value: number): number => Math.round(value * 10) / 10;
 const yOf = (score: number): number => top + ((1 - score) / 2) * (high - top - low);
 
 export type ScoreCurve = {
@@ -51,19 +52,19 @@ export function scoreCurve(): ScoreCurve {
       if (table !== drawn) {
         drawn = table;
         let path = '';
-        for (let distance = -last; distance <= last; ++distance) path += `${path ? 'L' : 'M'}${xOf(distance).toFixed(1)} ${yOf(table.score(Math.abs(distance), 0)).toFixed(1)}`;
+        const scores = Array.from({ length: positions }, (_, distance) => tenth(yOf(table.score(distance, 0))));
+        for (let distance = -last; distance <= last; ++distance) path += `${path ? 'L' : 'M'}${tenth(xOf(distance))} ${scores[Math.abs(distance)]}`;
         line.setAttribute('d', path);
       }
-      dot.setAttribute('cx', xOf(m - n).toFixed(1));
-      dot.setAttribute('cy', yOf(table.score(m, n)).toFixed(1));
+      put(dot, { cx: tenth(xOf(m - n)), cy: tenth(yOf(table.score(m, n))) });
     },
   };
 }
 
 /// The last steps: level while both move, up and down while one does.
 export function scoreTrace(): { root: HTMLElement; draw(table: RopeTable, m: number, n: number): void; clear(): void } {
-  const root = frame('Score at each of the last steps', 'step after step'), lines = svg('g'), dot = svg('circle', { class: 'line-2 dots', r: 5 });
-  root.append(svg('text', { class: 'small', x: left + 8, y: top + 15 }, 'flat: both moved · else: one moved'), lines, dot);
+  const root = frame('Score at each of the last steps', 'step after step'), both = svg('path', { class: 'line-2 stroke both' }), one = svg('path', { class: 'line-1 stroke' }), dot = svg('circle', { class: 'line-2 dots', r: 5 });
+  root.append(svg('text', { class: 'small', x: left + 8, y: top + 15 }, 'flat: both moved · else: one moved'), both, one, dot);
   let steps: { m: number; n: number; score: number }[] = [];
   const xOf = (index: number) => left + (index / longest) * (wide - left - 8);
   return {
@@ -76,11 +77,11 @@ export function scoreTrace(): { root: HTMLElement; draw(table: RopeTable, m: num
       const paths = { both: '', one: '' };
       steps.slice(1).forEach((step, i) => {
         const from = steps[i];
-        paths[step.m - step.n === from.m - from.n ? 'both' : 'one'] += `M${xOf(i).toFixed(1)} ${yOf(from.score).toFixed(1)}L${xOf(i + 1).toFixed(1)} ${yOf(step.score).toFixed(1)}`;
+        paths[step.m - step.n === from.m - from.n ? 'both' : 'one'] += `M${tenth(xOf(i))} ${tenth(yOf(from.score))}L${tenth(xOf(i + 1))} ${tenth(yOf(step.score))}`;
       });
-      lines.replaceChildren(svg('path', { class: 'line-2 stroke both', d: paths.both }), svg('path', { class: 'line-1 stroke', d: paths.one }));
-      dot.setAttribute('cx', xOf(steps.length - 1).toFixed(1));
-      dot.setAttribute('cy', yOf(steps.at(-1)!.score).toFixed(1));
+      put(both, { d: paths.both });
+      put(one, { d: paths.one });
+      put(dot, { cx: tenth(xOf(steps.length - 1)), cy: tenth(yOf(steps.at(-1)!.score)) });
     },
   };
 }

@@ -24,6 +24,18 @@ function chosen(): Named {
   return { json: { ...json, layout: view.get(layout) }, words: `${words} --layout ${view.get(layout)}` };
 }
 
+// What the chosen scheme computes.
+function formulaOfScheme(): HTMLElement {
+  const wavelength = () => math(formulas.wavelength, 'Wavelength of pair i');
+  const each: { [scheme: string]: HTMLElement } = {
+    sinusoidal: maths(math(formulas.table), wavelength()), rope: maths(math(formulas.rope, 'Features u and v of pair i'), wavelength()), steps: maths(math(formulas.steps)), shift: maths(math(formulas.shift)),
+  };
+  const refresh = () => { for (const [scheme, box] of Object.entries(each)) box.hidden = scheme !== view.get(schemeParam); };
+  view.onChange(refresh);
+  refresh();
+  return h('div', {}, ...Object.values(each));
+}
+
 // The closest other code; computed when the cursor rests.
 function closest(): HTMLElement {
   const usual = 1024, most = 4096, words = h('p', { class: 'note' });
@@ -62,7 +74,7 @@ export const page: Page = {
         command: () => `posenc plot waves ${chosen().words} ${zoomWords()}`,
       })),
       guess(question),
-      maths(math(formulas.table), math(formulas.wavelength, 'Wavelength of pair i')),
+      formulaOfScheme(),
       section('The table as a map', text('Each row is the code of one position. Orange is positive, blue is negative. Waves that are too fast for the picture are shown in grey, never as slow ones.'), figureOf({
         label: 'The table as a heat map: positions down, features across',
         cursor: { param: shared.m, axis: 'y', range: cursor.range }, zoom: length,

@@ -1,0 +1,45 @@
+// What follows the view beside a figure (a note, a row of clocks): with every frame while it can be seen, else at rest.
+
+import { view } from './state';
+
+const restTime = 120;
+
+/// Whether an element is on the screen, or about to be; until the browser has said, it is.
+export function watchSight(place: Element): () => boolean {
+  let isSeen = true;
+  const seen = new IntersectionObserver((changes) => { isSeen = changes.at(-1)!.isIntersecting; }, { rootMargin: '80px' });
+  seen.observe(place);
+  view.atEnd(() => seen.disconnect());
+  return () => isSeen;
+}
+
+/// Calls `act` after every change of the view, at most once in a frame. While something moves, only if `place` can be seen, and
+/// not at all if it `rests`: then once nothing moves any more. Gives what ends it, which the end of the page does, too.
+export function follow(place: HTMLElement, act: () => void, rests = false): () => void {
+  const isSeen = rests ? () => false : watchSight(place);
+  let frame = 0, timer = 0;
+  const done = () => {
+    frame = timer = 0;
+    delete place.dataset.waiting;
+    if (place.isConnected) act();
+  };
+  const later = () => { timer = view.isMoving(restTime) ? setTimeout(later, restTime) as unknown as number : (done(), 0); };
+  const stop = view.onChange(() => {
+    if (!place.isConnected || frame) return;
+    if (isSeen()) {
+      clearTimeout(timer);
+      timer = 0;
+      frame = requestAnimationFrame(done);
+    } else if (!timer) {
+      place.dataset.waiting = 'yes';
+      timer = setTimeout(later, restTime) as unknown as number;
+    }
+  });
+  const end = () => {
+    stop();
+    clearTimeout(timer);
+    cancelAnimationFrame(frame);
+  };
+  view.atEnd(end);
+  return end;
+}
