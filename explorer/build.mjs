@@ -50,7 +50,10 @@ writeFileSync(invented, `export const questions = ${JSON.stringify(named.map((id
   if (!one) throw new Error(`the path asks '${id}', which is no question of content/`);
   return { id, prompt: one.prompt, choices: one.choices, answer: one.answer };
 }))};\n`);
-// What two pages begin with needs no module then.
+// What the library answers before anybody chose something else is asked here: pages that begin with it need no module then.
+const storyAnswers = join(out, 'story_answers.js');
+writePages(Object.fromEntries(stories.map(({ name }) => [name, askModule('stories.wasm', { call: 'story', name, text: '' }).json])), join(out, 'story_answers'), 'story');
+writeFileSync(storyAnswers, `export const answers = {${stories.map(({ name }) => `'${name}': () => import('./story_answers/${name}.js')`).join(', ')}};\n`);
 const schemeList = join(out, 'scheme_list.js'), firstExercise = join(out, 'first_exercise.js');
 writeFileSync(schemeList, `export const list = ${JSON.stringify(askModule('figures.wasm', { call: 'schemes' }).json)};\n`);
 writeFileSync(firstExercise, `export const exercise = ${JSON.stringify(askModule('practice.wasm', { call: 'exercise', seed: 1 }).json)};\n`);
@@ -59,7 +62,7 @@ const modelFiles = readdirSync(join(source, 'models')).filter((name) => name.end
 const labModels = join(out, 'lab_models.js');
 writeFileSync(labModels, `export const models = ${JSON.stringify(readModels(join(source, 'models'), modelFiles))};\n`);
 const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning', external: ['./math.woff2'],
-  alias: { 'posenc-documents': documents, 'posenc-stories': storyList, 'posenc-lab-models': labModels, 'posenc-invented': invented, 'posenc-scheme-list': schemeList, 'posenc-first-exercise': firstExercise, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
+  alias: { 'posenc-documents': documents, 'posenc-stories': storyList, 'posenc-story-answers': storyAnswers, 'posenc-lab-models': labModels, 'posenc-invented': invented, 'posenc-scheme-list': schemeList, 'posenc-first-exercise': firstExercise, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
 const { metafile } = esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]', metafile: true });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/style.css')], outdir: site });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/worker.ts')], outdir: site, format: 'iife' });

@@ -21,6 +21,11 @@ function fromPlace(param: NumberParam, place: number): number {
   return held(param, param.kind === 'real' ? Number(value.toPrecision(3)) : value);
 }
 
+/// Sets what differs: a list that is given its own choice again makes Chromium read all forms of the page, for its autofill.
+export function take<Box extends HTMLInputElement | HTMLSelectElement>(box: Box, values: Partial<Box>): void {
+  for (const name in values) if (box[name] !== values[name]) box[name] = values[name]!;
+}
+
 function numberControl(param: NumberParam): HTMLElement {
   const id = `control-${++count}`;
   const slider = h('input', { type: 'range', min: 0, max: param.choices ? param.choices.length - 1 : places, step: 1,
@@ -36,17 +41,17 @@ function numberControl(param: NumberParam): HTMLElement {
     slider.disabled = box.disabled = isLocked;
   };
   slider.addEventListener('input', () => view.set(param, fromPlace(param, Number(slider.value))));
-  const take = () => {
+  const accept = () => {
     const value = Number(box.value.replaceAll(',', '').replace('−', '-'));
     if (box.value.trim() && Number.isFinite(value)) view.set(param, held(param, value));
     box.value = shown(view.get(param), 6).replaceAll(',', '');
   };
-  box.addEventListener('change', take);
+  box.addEventListener('change', accept);
   box.addEventListener('keydown', (event) => {
     const now = view.get(param), step = (event.shiftKey ? 10 : 1) * (param.multipleOf ?? 1) * (param.kind === 'real' ? Math.max(1, 10 ** Math.floor(Math.log10(now) - 1)) : 1);
     const to: { [key: string]: number } = {
       ArrowUp: now + step, ArrowDown: now - step, PageUp: Math.max(1, now) * 2, PageDown: now / 2, Home: param.least, End: param.most };
-    if (event.key === 'Enter') take();
+    if (event.key === 'Enter') accept();
     if (!(event.key in to) || ((event.key === 'Home' || event.key === 'End') && !event.ctrlKey)) return;
     event.preventDefault();
     view.set(param, held(param, to[event.key]));
@@ -62,7 +67,7 @@ export function control(param: Param): HTMLElement {
   const id = `control-${++count}`;
   if (param.kind === 'flag') {
     const box = h('input', { id, type: 'checkbox' });
-    const refresh = () => { box.checked = view.get(param); box.disabled = view.locks(param.key); };
+    const refresh = () => take(box, { checked: view.get(param), disabled: view.locks(param.key) });
     box.addEventListener('change', () => view.set(param, box.checked));
     view.onChange(refresh);
     refresh();
@@ -70,7 +75,7 @@ export function control(param: Param): HTMLElement {
   }
   if (param.kind === 'choice') {
     const box = h('select', { id }, ...param.options.map(([value, text]) => h('option', { value }, text)));
-    const refresh = () => { box.value = view.get(param); box.disabled = view.locks(param.key); };
+    const refresh = () => take(box, { value: view.get(param), disabled: view.locks(param.key) });
     box.addEventListener('change', () => view.set(param, box.value));
     view.onChange(refresh);
     refresh();
@@ -78,8 +83,8 @@ export function control(param: Param): HTMLElement {
   }
   const box = h('input', { id, type: 'text', maxlength: param.longest, autocomplete: 'off' });
   const refresh = () => {
-    if (document.activeElement !== box) box.value = view.get(param);
-    box.disabled = view.locks(param.key);
+    if (document.activeElement !== box) take(box, { value: view.get(param) });
+    take(box, { disabled: view.locks(param.key) });
   };
   box.addEventListener('change', () => view.set(param, box.value));
   view.onChange(refresh);

@@ -9,6 +9,10 @@ declare module 'posenc-documents' {
 declare module 'posenc-stories' {
   export const stories: { name: string; title: string; text: string; python: string; figure?: string }[];
 }
+// What the library answered when the site was built: each worked example with its own words, a module for each.
+declare module 'posenc-story-answers' {
+  export const answers: { [name: string]: () => Promise<{ story: any }> };
+}
 // Made by formulas.mjs from formulas.json: MathML, one module for each page.
 declare module 'posenc-formulas/*' {
   export const formulas: { [name: string]: string };

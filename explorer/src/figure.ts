@@ -162,7 +162,7 @@ export class PeFigure extends HTMLElement {
   private async update(): Promise<void> {
     if (!this.isConnected) return;
     const mine = ++this.turn;
-    if (!view.isMoving(restTime) || !this.behind.hidden) this.showCommand();
+    if (!view.isMoving(restTime) || !this.behind.hidden || !this.code.firstChild) this.showCommand();
     try {
       if (!await this.compute(mine)) return;
       this.note.classList.remove('refused');

@@ -19,8 +19,7 @@ const isAsBuilt = [...fields.keys()].every((key) => key === 'v' || key === 'p') 
 if (!isAsBuilt) document.documentElement.dataset.view = 'own';
 const { module, scripts, cover } = Object.hasOwn(beginnings, page) ? beginnings[page] : { scripts: [], cover: undefined };
 const preload = (rel: string, href: string, as: string): void => { document.head.append(Object.assign(document.createElement('link'), { rel, href, as })); };
-// the list of examples computes nothing
-if (module && window.posencBegun === undefined && (page !== 'stories' || fields.has('story'))) {
+if (module && window.posencBegun === undefined) {
   const compiled = load(module);
   compiled.catch(() => undefined);  // who asks for it tries again
   const begun: Begun = window.posencBegun = { name: module, compiled };

@@ -2,7 +2,7 @@
 
 import { type PeFigure } from './figure';
 import './figure';
-import { announce, copyText, h } from './dom';
+import { announce, copyText, h, put } from './dom';
 import { localStorageGet, localStorageSet } from './lesson';
 import { loaders } from './map';
 import { embedded, linkTo, view } from './state';
@@ -42,7 +42,7 @@ addEventListener('scroll', () => { if (open && document.getElementById(`page-${o
 if (embedded) document.documentElement.dataset.embed = 'yes';
 
 async function show(): Promise<void> {
-  document.documentElement.dataset.hide = view.hidden();
+  put(document.documentElement, { 'data-hide': view.hidden() });
   const found = titles.findIndex((one) => one.id === view.page), index = Math.max(0, found), { id } = titles[index];
   if (found < 0 || view.isLater) return refuse();
   if (id === open) return;
@@ -51,8 +51,7 @@ async function show(): Promise<void> {
   links.forEach((link, i) => (i === index ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current')));
   links[index]?.scrollIntoView({ block: 'nearest', inline: 'center' });
   const { first } = titles[index];
-  // arrives while the page does; the list of examples computes nothing
-  if (first && (id !== 'stories' || view.names('story'))) expect(`${first}.wasm`);
+  if (first) expect(`${first}.wasm`);  // arrives while the page does
   const { page } = await loaders[id]();
   if (mine !== turn) return;
   view.leavePage();
@@ -120,7 +119,12 @@ document.addEventListener('click', (event) => {
 for (const name of ['dragover', 'drop'] as const) addEventListener(name, (event) => { if (event.dataTransfer?.types.includes('Files')) event.preventDefault(); });
 
 // The tour is loaded where an address has one.
-const followTour = () => { if (/[#&]tour=/.test(view.hash())) import('./tour').then(({ showTour }) => showTour()); else document.querySelector('aside.tour')?.remove(); };
+let hasTour = false;
+const followTour = () => {
+  if (!hasTour && !view.names('tour')) return;
+  hasTour = true;
+  import('./tour').then(({ showTour }) => showTour());
+};
 view.onChange(followTour, true);
 
 // Each page has its own keys in the address: they stay behind, except for what all pages share (View.carriedTo).

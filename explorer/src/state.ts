@@ -206,3 +206,4 @@ export const view = new View();
 
 /// The whole address of a page: a link that begins with # reads as one within the page.
 export const linkTo = (page: string): string => `${location.href.split('#')[0]}#v=1&p=${page}`;
+export const linkToStory = (name: string): string => `${linkTo('stories')}&story=${name}`;

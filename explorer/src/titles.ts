@@ -22,7 +22,7 @@ export const titles: Title[] = [
   { id: 'exact', short: 'Exactness', title: 'What float32 and bf16 do to the angle', goal: 'Errors from position 1 to 100 million.', first: 'figures' },
   { id: 'lab', short: 'Lab', title: 'The lab: who extrapolates?', goal: 'Published claims, tested by training small models.' },
   { id: 'check', short: 'Check mine', title: 'Identify a convention from two tensors', goal: 'Drop .npy files from before and after.' },
-  { id: 'stories', short: 'Worked examples', title: 'Worked examples', goal: 'From a shuffled sentence to a longer context, every number computed.', first: 'stories' },
+  { id: 'stories', short: 'Worked examples', title: 'Worked examples', goal: 'From a shuffled sentence to a longer context, every number computed.' },
   { id: 'practice', short: 'Practice', title: 'Exercises, questions and flash cards', goal: 'Endless exercises; cards when they are due.', first: 'practice' },
   { id: 'reference', short: 'Reference', title: 'Every scheme, its formula and fields', goal: 'Search, copy, compare.' },
   { id: 'guides', short: 'Guides', title: 'Guides', goal: 'The program, the library and Python, with real output.' },

@@ -119,7 +119,7 @@ export const page: Page = {
       request: () => ({ kind: 'grid', schemes: [chosen().named().json], features: features() }),
       command: () => `posenc plot grid ${chosen().named().words} --features ${features().join(',')}`,
     });
-    const tell = () => { about.textContent = chosen().about; };
+    const tell = () => write(about, chosen().about);
     view.onChange(tell);
     tell();
     root.append(

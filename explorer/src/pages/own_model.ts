@@ -1,6 +1,7 @@
 // A model's own scaling beside the usual ones. The view has the name of an example, or the scheme itself where it was read
 // from a file: a link restores both.
 
+import { take } from '../controls';
 import { type Scheme, ask, doubles } from '../core';
 import { h, shown, write } from '../dom';
 import { follow } from '../follow';
@@ -72,8 +73,7 @@ export function modelControl(): HTMLElement {
   const list = h('select', { id: 'own-model' }, h('option', { value: '' }, 'none'), ...names.map((name) => h('option', { value: name }, name)), h('option', { value: 'file' }, 'from a file'));
   const refresh = () => {
     const text = view.get(model);
-    list.value = text.startsWith('{') ? 'file' : text in examples ? text : '';
-    list.disabled = view.locks(model.key);
+    take(list, { value: text.startsWith('{') ? 'file' : text in examples ? text : '', disabled: view.locks(model.key) });
     (list.lastElementChild as HTMLOptionElement).hidden = list.value !== 'file';
   };
   list.addEventListener('change', async () => {

@@ -4,12 +4,11 @@ import { explore } from '../controls';
 import { h, put, shown, svg, write } from '../dom';
 import { follow } from '../follow';
 import { type Page, guess, localStorageGet, math, maths, section, text } from '../lesson';
-import { type NumberParam, embedded, shared, view } from '../state';
+import { type NumberParam, embedded, linkToStory, shared, view } from '../state';
 import { storyOf } from '../story';
 import { arcPath, ropeClock } from './rope_clock';
 import { RopeTable, positions } from './rope_table';
 import { scoreCurve, scoreTrace } from './rope_trace';
-import { linkToStory } from './stories';
 
 const query: NumberParam = { ...shared.m, label: 'Query, m', most: positions - 1, steps: 'even' };
 const key: NumberParam = { ...shared.n, label: 'Key, n', most: positions - 1, steps: 'even' };

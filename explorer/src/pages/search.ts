@@ -3,11 +3,10 @@ import { stories } from 'posenc-stories';
 import { controls } from '../controls';
 import { announce, h, prose } from '../dom';
 import { type Page } from '../lesson';
-import { type TextParam, linkTo, view } from '../state';
+import { type TextParam, linkTo, linkToStory, view } from '../state';
 import { titles } from '../titles';
 import { examples } from './model_examples';
 import { mine } from './model_param';
-import { linkToStory } from './stories';
 
 export const query: TextParam = { key: 'q', label: 'Search pages, guides, schemes and examples', kind: 'text', start: '', longest: 80 };
 

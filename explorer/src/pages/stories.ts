@@ -3,12 +3,11 @@
 import { stories } from 'posenc-stories';
 import { h, prose } from '../dom';
 import { type Page } from '../lesson';
-import { type TextParam, linkTo, view } from '../state';
+import { type TextParam, linkTo, linkToStory, view } from '../state';
 import { storyOf } from '../story';
 import { storyCode } from './story_code';
 
 const chosen: TextParam = { key: 'story', label: 'Example', kind: 'text', start: '', longest: 60 };
-export const linkToStory = (name: string): string => `${linkTo('stories')}&story=${name}`;
 
 function whole(at: number): Node[] {
   const one = stories[at], step = (to: number, words: string, kind: string) => (stories[to] ? h('a', { href: linkToStory(stories[to].name), class: kind }, h('small', {}, words), stories[to].title) : h('span'));
