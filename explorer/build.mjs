@@ -55,7 +55,8 @@ const storyAnswers = join(out, 'story_answers.js');
 writePages(Object.fromEntries(stories.map(({ name }) => [name, askModule('stories.wasm', { call: 'story', name, text: '' }).json])), join(out, 'story_answers'), 'story');
 writeFileSync(storyAnswers, `export const answers = {${stories.map(({ name }) => `'${name}': () => import('./story_answers/${name}.js')`).join(', ')}};\n`);
 const schemeList = join(out, 'scheme_list.js'), firstExercise = join(out, 'first_exercise.js');
-writeFileSync(schemeList, `export const list = ${JSON.stringify(askModule('figures.wasm', { call: 'schemes' }).json)};\n`);
+const properties = askModule('figures.wasm', { call: 'prove', scheme: { scheme: 'sinusoidal' }, length: 8 }).json.findings.map(({ property, heading, statement }) => ({ property, heading, statement }));
+writeFileSync(schemeList, `export const list = ${JSON.stringify(askModule('figures.wasm', { call: 'schemes' }).json)};\nexport const properties = ${JSON.stringify(properties)};\n`);
 writeFileSync(firstExercise, `export const exercise = ${JSON.stringify(askModule('practice.wasm', { call: 'exercise', seed: 1 }).json)};\n`);
 // The models of the lab: what their heads say, without their weights.
 const modelFiles = readdirSync(join(source, 'models')).filter((name) => name.endsWith('.safetensors')).sort();

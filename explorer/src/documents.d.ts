@@ -29,9 +29,10 @@ declare module 'posenc-scheme-pages' {
 declare module 'posenc-invented' {
   export const questions: { id: string; prompt: string; choices: { text: string; right?: boolean; because: string }[]; answer: string }[];
 }
-// What the library answered when the site was built: every scheme and scaling, and the first exercise.
+// What the library answered when the site was built: every scheme and scaling, which properties it measures, and the first exercise.
 declare module 'posenc-scheme-list' {
   export const list: { schemes: any[]; scalings: any[] };
+  export const properties: { property: string; heading: string; statement: string }[];
 }
 declare module 'posenc-first-exercise' {
   export const exercise: any;

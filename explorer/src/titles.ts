@@ -15,7 +15,7 @@ export const titles: Title[] = [
   { id: 'rope', short: 'RoPE', title: 'RoPE: rotate the query and the key', goal: 'Drag both hands; their score depends only on m − n.', first: 'core' },
   { id: 'images', short: 'Images and video', title: 'Images and video: a position with several axes', goal: 'Rows, columns and time: axial, mixed, M-RoPE.', first: 'figures' },
   { id: 'tables', short: 'Trained tables', title: 'Trained tables beside sinusoids', goal: 'What a model learns if nobody tells it; drop GPT-2 or BERT.', first: 'figures' },
-  { id: 'schemes', short: 'All schemes', title: 'All schemes side by side', goal: 'Every property, measured in the page.', first: 'figures' },
+  { id: 'schemes', short: 'All schemes', title: 'All schemes side by side', goal: 'Every property, measured in the page.' },
   { id: 'decay', short: 'Decay', title: 'Does similarity fall with distance?', goal: 'RoPE, ALiBi and others against distance.', first: 'figures' },
   { id: 'context', short: 'Longer context', title: 'How each method rescales frequencies', goal: 'Linear, NTK, YaRN, Llama 3; read your own config.json.', first: 'figures' },
   { id: 'model', short: 'A real model', title: 'A real model, and where it breaks', goal: 'Type a text; watch loss and attention past the trained length.', first: 'lab' },

@@ -1,4 +1,5 @@
 import { question } from 'posenc-guesses/schemes';
+import { list, properties } from 'posenc-scheme-list';
 import { type Heat, ask, figure } from '../core';
 import desk from '../data/desk.json';
 import { code, copyText, h, prose, put, shown, svg, write } from '../dom';
@@ -16,10 +17,11 @@ const distance: NumberParam = { ...shared.m, label: 'Distance m', start: 16, mos
 
 type Line = { y: Float64Array; least: number; most: number };
 type Cost = { operations: number; numbers: number; parameters: number };
-type Row = { name: string; family: string; trained: string; findings: any[]; heat?: Heat; decay?: Line; cost?: Cost };
+type Measured = { findings: any[]; heat?: Heat; decay?: Line; cost?: Cost };
+type Row = { name: string; family: string; trained: string; is?: Measured };
 
 // Measured once in a document, however often the page is opened.
-const measured = new Map<string, Row>();
+const measured = new Map<string, Measured>();
 
 const settle = <T>(promise: Promise<T>): Promise<T | undefined> => promise.catch(() => undefined);
 
@@ -37,16 +39,14 @@ async function decayOf(scheme: any): Promise<Line | undefined> {
   return line && { y: line.y, least: panel.y.least, most: panel.y.most };
 }
 
-async function measure({ name, family, trained_table: table, fields }: any): Promise<Row> {
-  const known = measured.get(name);
-  if (known) return known;
+async function measure({ name, family, fields }: any): Promise<Measured> {
   const sized: any = { scheme: name };
   for (const field of fields) if (field.name === 'width' || field.name === 'dims') sized[field.name] = 64;
   const { json } = await ask({ call: 'prove', scheme: { scheme: name }, length: 64 });
-  const row: Row = { name, family, trained: table?.join(' × ') ?? '', findings: json.findings, heat: await settle(heatOf(sized, family)), decay: family === 'nothing' ? undefined : await settle(decayOf(sized)),
+  const found: Measured = { findings: json.findings, heat: await settle(heatOf(sized, family)), decay: family === 'nothing' ? undefined : await settle(decayOf(sized)),
     cost: await settle(ask({ call: 'cost', scheme: sized, keys }).then((answer) => answer.json)) };
-  measured.set(name, row);
-  return row;
+  measured.set(name, found);
+  return found;
 }
 
 // Perplexity at the longest length over that at the trained one, from the lab's stored run.
@@ -59,13 +59,13 @@ function extrapolation(name: string): { text: string; words: string; value: numb
 }
 
 const nothing = () => h('span', { class: 'hint' }, '–');
-function mapCell(row: Row): HTMLElement {
+function mapCell(row: Measured): HTMLElement {
   if (!row.heat) return nothing();
   const canvas = h('canvas', { class: 'mini', role: 'img', 'aria-label': `Map of ${positions} by ${positions} positions, from ${shown(row.heat.least)} to ${shown(row.heat.most)}` });
   paintMini(canvas, row.heat, isDark() && !matchMedia('print').matches);
   return canvas;
 }
-function decayCell(row: Row): HTMLElement {
+function decayCell(row: Measured): HTMLElement {
   if (!row.decay) return nothing();
   const { y, least, most } = row.decay, wide = 84, high = 40;
   // what differs by rounding alone is level
@@ -96,78 +96,76 @@ function findingCell(one: any): HTMLElement {
 }
 
 type Column = { key: string; title: string; about: string; isNarrow?: boolean; cell: (row: Row) => HTMLElement; rank?: (row: Row) => number };
+// A cell that has as much room before it is measured.
+const once = (cell: (is: Measured) => HTMLElement, room = '') => (row: Row): HTMLElement => (row.is ? cell(row.is) : h('span', { class: `hint ${room}`, 'aria-label': 'not measured yet' }, '…'));
 const fixed: Column[] = [
-  { key: 'map', title: 'Map', about: `similarity of ${positions} positions, or the bias of head 0`, cell: mapCell },
-  { key: 'decay', title: 'Decay', about: `similarity or bias (or the row of a trained table) against distances 0 to ${distances - 1}`, cell: decayCell },
+  { key: 'map', title: 'Map', about: `similarity of ${positions} positions, or the bias of head 0`, cell: once(mapCell, 'mini') },
+  { key: 'decay', title: 'Decay', about: `similarity or bias (or the row of a trained table) against distances 0 to ${distances - 1}`, cell: once(decayCell, 'spark') },
   { key: 'trained', title: 'Trained table', about: 'the axes of its trained table', cell: (row) => (row.trained ? h('div', { class: 'trained' }, row.trained) : nothing()), rank: (row) => (row.trained ? 1 : 0) },
 ];
 const costWords = ({ operations, numbers, parameters }: Cost) => `${shown(operations)} sums and products for one token, ${shown(numbers)} numbers read beside q, k and v, ${shown(parameters)} trained numbers`;
 const cost: Column = {
   key: 'cost', title: 'Cost per token', isNarrow: true, about: `sums and products that it adds for one token at head dimension 64 that attends to ${keys} keys: counted, not timed`,
-  cell: (row) => (row.cost ? h('span', { title: costWords(row.cost), tabindex: 0, role: 'img', 'aria-label': costWords(row.cost) }, shown(row.cost.operations)) : nothing()),
-  rank: (row) => -(row.cost?.operations ?? Infinity),
+  cell: once(({ cost }) => (cost ? h('span', { title: costWords(cost), tabindex: 0, role: 'img', 'aria-label': costWords(cost) }, shown(cost.operations)) : nothing())),
+  rank: (row) => -(row.is?.cost?.operations ?? Infinity),
 };
 const lab: Column = {
   key: 'lab', title: 'Extrapolation', isNarrow: true, about: 'perplexity at 8 times the trained length over that at the trained length, in the lab',
   cell: (row) => { const found = extrapolation(row.name); return found ? h('span', { title: found.words, tabindex: 0, role: 'img', 'aria-label': found.words }, found.text) : nothing(); },
   rank: (row) => -(extrapolation(row.name)?.value ?? Infinity),
 };
-const rankOf = (outcome: string): number => ({ holds: 2, fails: 1 })[outcome] ?? 0;
+const rankOf = (outcome = ''): number => ({ holds: 2, fails: 1 })[outcome] ?? 0;
+const columns: Column[] = [...fixed, ...properties.map((one, index): Column => ({ key: one.property, title: one.heading, about: one.statement, isNarrow: true, cell: once(({ findings }) => findingCell(findings[index])), rank: (row) => rankOf(row.is?.findings[index].outcome) })), cost, lab];
+const sort: ChoiceParam = { key: 'sort', label: 'Order', kind: 'choice', start: 'list', options: [['list', 'as listed'], ['family', 'by family'], ['met', 'by properties that hold'],
+  ...columns.filter((one) => one.rank).map((one): [string, string] => [one.key, `by: ${one.title}`])] };
 
 export const page: Page = {
   id: 'schemes', title: 'All schemes side by side',
   goal: 'Compare every scheme: where it acts, its map of positions, and each property measured in this page.',
   render(root) {
-    const rows: Row[] = [];
+    const rows = list.schemes.map(({ name, family, trained_table: axes }): Row => ({ name, family, trained: axes?.join(' × ') ?? '', is: measured.get(name) }));
     const progress = h('p', { class: 'note', role: 'status' }, 'Measuring…');
-    const head = h('tr'), body = h('tbody'), picker = h('div', { class: 'controls columns', role: 'group', 'aria-label': 'Columns' });
-    const table = h('table', { class: 'schemes' }, h('thead', {}, head), body), order = h('div', { class: 'order' }), meanings = h('dl', { class: 'facts' });
+    const off = (): Set<string> => new Set(view.get(hiddenColumns).split(',').filter(Boolean));
+    const picker = h('div', { class: 'controls columns', role: 'group', 'aria-label': 'Columns' }, ...columns.map((column) => {
+      const box = h('input', { type: 'checkbox', id: `column-${column.key}`, disabled: view.locks(hiddenColumns.key) });
+      box.addEventListener('change', () => {
+        const next = off();
+        if (box.checked) next.delete(column.key);
+        else next.add(column.key);
+        view.set(hiddenColumns, [...next].join(','));
+      });
+      return h('div', { class: 'control check' }, box, h('label', { for: box.id, title: column.about }, column.title));
+    }));
+    const head = h('tr'), body = h('tbody'), table = h('table', { class: 'schemes' }, h('thead', {}, head), body);
     root.append(
       text('Every ✓ and ✗ is measured now, by the library, on 64 features and 64 positions; hover or focus one to read the number. Trained tables are filled with random numbers. The cost per token is counted, not timed: sums and products that a scheme adds for one token, at head dimension 64 that attends to 64 keys.'),
-      order,
+      controls(sort, distance),
       h('details', { class: 'picker' }, h('summary', {}, 'Choose columns'), picker),
       section('Properties', progress, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Properties of every scheme' }, table),
           h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), code(command), h('button', { type: 'button', onclick: () => copyText(command) }, 'Copy'))),
-      h('details', {}, h('summary', {}, 'What the columns mean'), meanings),
+      h('details', {}, h('summary', {}, 'What the columns mean'), h('dl', { class: 'facts' }, ...columns.flatMap((one) => [h('dt', {}, one.title), h('dd', {}, prose(one.about))]))),
       guess(question));
 
-    let columns: Column[] = [], sort: ChoiceParam | undefined;
-    const off = (): Set<string> => new Set(view.get(hiddenColumns).split(',').filter(Boolean));
-    // Which columns there are is known with the first scheme.
-    const setColumns = (findings: any[]) => {
-      columns = [...fixed, ...findings.map((one, index): Column => ({ key: one.property, title: one.heading, about: one.statement, isNarrow: true, cell: (row) => findingCell(row.findings[index]), rank: (row) => rankOf(row.findings[index].outcome) })), cost, lab];
-      sort = { key: 'sort', label: 'Order', kind: 'choice', start: 'list', options: [['list', 'as listed'], ['family', 'by family'], ['met', 'by properties that hold'],
-        ...columns.filter((one) => one.rank).map((one): [string, string] => [one.key, `by: ${one.title}`])] };
-      order.replaceChildren(controls(sort, distance));
-      meanings.replaceChildren(...columns.flatMap((one) => [h('dt', {}, one.title), h('dd', {}, prose(one.about))]));
-      picker.replaceChildren(...columns.map((column) => {
-        const box = h('input', { type: 'checkbox', id: `column-${column.key}` });
-        box.checked = !off().has(column.key);
-        box.disabled = view.locks(hiddenColumns.key);
-        box.addEventListener('change', () => {
-          const next = off();
-          if (box.checked) next.delete(column.key);
-          else next.add(column.key);
-          view.set(hiddenColumns, [...next].join(','));
-        });
-        return h('div', { class: 'control check' }, box, h('label', { for: box.id, title: column.about }, column.title));
-      }));
+    const kept = () => { const hidden = off(); return columns.filter((one) => !hidden.has(one.key)); };
+    const lines = new Map<Row, HTMLElement>();
+    const lineOf = (row: Row, shownColumns = kept()): HTMLElement => {
+      const line = h('tr', {}, h('th', { scope: 'row' }, h('a', { href: `${linkTo('reference')}&q=${row.name}` }, row.name), h('small', {}, row.family)), ...shownColumns.map((one) => h('td', {}, one.cell(row))));
+      lines.set(row, line);
+      for (const spark of line.querySelectorAll('.spark')) watched.observe(spark);
+      return line;
     };
     const draw = () => {
-      if (!sort) return;
-      const met = (row: Row) => row.findings.filter((one) => one.outcome === 'holds').length;
-      const ordered = [...rows], by = view.get(sort), column = columns.find((one) => one.key === by), hidden = off();
+      const met = (row: Row) => row.is?.findings.filter((one) => one.outcome === 'holds').length ?? -1;
+      const ordered = [...rows], by = view.get(sort), column = columns.find((one) => one.key === by), shownColumns = kept();
       if (by === 'family') ordered.sort((a, b) => a.family.localeCompare(b.family));
       else if (by === 'met') ordered.sort((a, b) => met(b) - met(a));
       else if (column?.rank) ordered.sort((a, b) => column.rank!(b) - column.rank!(a));
-      const kept = columns.filter((one) => !hidden.has(one.key));
-      head.replaceChildren(h('th', { scope: 'col' }, 'Scheme'), ...kept.map((one) => h('th', { scope: 'col', title: one.about, class: one.isNarrow ? 'narrow' : undefined }, one.isNarrow ? h('span', {}, one.title) : one.title)));
-      body.replaceChildren(...ordered.map((row) => h('tr', {}, h('th', { scope: 'row' }, h('a', { href: `${linkTo('reference')}&q=${row.name}` }, row.name), h('small', {}, row.family)), ...kept.map((one) => h('td', {}, one.cell(row))))));
-      rove(body, '[tabindex]');
+      head.replaceChildren(h('th', { scope: 'col' }, 'Scheme'), ...shownColumns.map((one) => h('th', { scope: 'col', title: one.about, class: one.isNarrow ? 'narrow' : undefined }, one.isNarrow ? h('span', {}, one.title) : one.title)));
       watched.disconnect();
       inSight.clear();
-      for (const one of body.querySelectorAll('.spark')) watched.observe(one);
-      for (const box of picker.querySelectorAll('input')) box.checked = !hidden.has(box.id.replace('column-', ''));
+      body.replaceChildren(...ordered.map((row) => lineOf(row, shownColumns)));
+      rove(body, '[tabindex]');
+      for (const column of columns) (picker.querySelector(`#column-${column.key}`) as HTMLInputElement).checked = shownColumns.includes(column);
     };
     // those in sight at every step, all of them at rest
     let resting = 0, frame = 0;
@@ -182,7 +180,7 @@ export const page: Page = {
     };
     let drawn = '';
     view.onChange(() => {
-      const now = `${sort && view.get(sort)} ${view.get(hiddenColumns)}`;
+      const now = `${view.get(sort)} ${view.get(hiddenColumns)}`;
       if (now !== drawn) draw();
       else frame ||= requestAnimationFrame(placeSparks);
       drawn = now;
@@ -192,21 +190,19 @@ export const page: Page = {
     for (const change of changes) addEventListener(change, draw);
     view.atEnd(() => { for (const change of changes) removeEventListener(change, draw); });
     const fill = async () => {
-      const { json } = await ask({ call: 'schemes' });
-      for (const scheme of json.schemes) {
-        const isKnown = measured.has(scheme.name), row = await measure(scheme);
+      for (const [index, row] of rows.entries()) {
+        if (row.is) continue;
+        row.is = await measure(list.schemes[index]);
         if (!root.isConnected) return;
-        if (!rows.length) setColumns(row.findings);
-        root.dataset.measured = 'yes';
-        rows.push(row);
-        progress.textContent = `${rows.length} schemes measured`;
-        if (isKnown) continue;
-        draw();
+        lines.get(row)!.replaceWith(lineOf(row));
+        progress.textContent = `${index + 1} of ${rows.length} schemes measured`;
         await new Promise((resolve) => setTimeout(resolve));  // the page stays alive between schemes
       }
+      progress.textContent = `${rows.length} schemes measured`;
       draw();
       root.dataset.done = 'yes';
     };
+    draw();
     fill().catch((error) => { progress.textContent = String(error); });
   },
 };
