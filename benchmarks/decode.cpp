@@ -12,6 +12,7 @@
 #include "cli/system/terminal.h"
 #include "posenc/attention.h"
 #include "posenc/backend.h"
+#include "posenc/half_types.h"
 #include "posenc/scheme.h"
 
 namespace posenc::bench {
@@ -22,6 +23,8 @@ using cli::pad_right;
 using cli::stop_if_signalled;
 
 constexpr std::int64_t kKeyHeads = 8, kCachedFeatures = 64;
+constexpr DataType kTypesOf8Bits[] = {DataType::kE4M3, DataType::kQ8_0};
+bool is_of_8_bits(DataType type) { return std::ranges::find(kTypesOf8Bits, type) != std::end(kTypesOf8Bits); }
 
 double seconds_of_call(const std::function<void()>& call) {
   const auto begin = std::chrono::steady_clock::now();
@@ -70,17 +73,19 @@ struct Step {
              : options.window > 0         ? options.window
                                           : key_count),
         type(a_type),
-        query_type(type == DataType::kE4M3 ? DataType::kBF16 : type),
-        memory(
-            static_cast<std::size_t>(2 * (count_of(keys) * size_of(type) + count_of(queries) * size_of(query_type)))),
+        query_type(is_of_8_bits(type) ? DataType::kBF16 : type),
+        memory(static_cast<std::size_t>(2 * (cache_bytes(count_of(keys)) + count_of(queries) * size_of(query_type)))),
         block_table(scattered(shape.page == 0 ? 0 : key_count / shape.page)),
         lengths(shape.page == 0 ? 0 : 1, key_count),
         plan(plan_attention({q(), k(), v()}, with_pages(options))),
         workspace(workspace_bytes(plan)) {
     // values of about 1 in any of the types, and of any size in e4m3, without its NaN
     const auto bytes = memory.bytes();
-    const auto cached = static_cast<std::size_t>(type == DataType::kE4M3 ? 2 * count_of(keys) : 0);
+    const auto cached = static_cast<std::size_t>(is_of_8_bits(type) ? 2 * cache_bytes(count_of(keys)) : 0);
     for (std::size_t i = 0; i < cached; ++i) bytes[i] = static_cast<std::byte>((i * 2654435761U >> 13) & 0xBE);
+    for (std::size_t i = 0; type == DataType::kQ8_0 && i < cached; i += sizeof(Q8Block)) {
+      bytes[i] = std::byte{0}, bytes[i + 1] = std::byte{0x20};  // scales of 2^-7
+    }
     for (std::size_t i = cached; i < bytes.size(); ++i) {
       const bool is_top = (i + 1) % static_cast<std::size_t>(size_of(query_type)) == 0;
       bytes[i] = static_cast<std::byte>(is_top ? 0x3e | ((i * 2654435761U >> 13) & 0x81) : i * 40503U >> 5);
@@ -99,9 +104,10 @@ struct Step {
     options.key_lengths = lengths;
     return options;
   }
+  std::int64_t cache_bytes(std::int64_t elements) const { return elements / elements_of_block(type) * size_of(type); }
   // After so many elements of the cache, and of the queries.
   std::byte* at(std::int64_t cached, std::int64_t queried = 0) const {
-    return memory.bytes().data() + cached * size_of(type) + queried * size_of(query_type);
+    return memory.bytes().data() + cache_bytes(cached) + queried * size_of(query_type);
   }
   ConstTensorView k() const { return shape.view(at(0), type, key_count); }
   ConstTensorView v() const { return shape.view(at(count_of(keys)), type, key_count); }
@@ -109,8 +115,7 @@ struct Step {
   TensorView out() const { return {at(2 * count_of(keys), count_of(queries)), query_type, queries}; }
   // as many bytes as a step must read
   std::span<std::byte> cache() const {
-    return memory.bytes().first(
-        static_cast<std::size_t>(2 * shape.key_heads * seen * shape.features * size_of(type)));
+    return memory.bytes().first(static_cast<std::size_t>(2 * cache_bytes(shape.key_heads * seen * shape.features)));
   }
   void run() {
     stop_if_signalled();
@@ -182,13 +187,12 @@ void measure_layouts(DataType type, const limits::Effort& effort, std::vector<At
   }
 }
 
-// A cache of e4m3 beside one of bf16: half the bytes.
-void measure_e4m3(const limits::Effort& effort, std::vector<AttentionFigure>& figures) {
+// A cache of 8 bits beside one of bf16: half the bytes, or 17 of 32.
+void measure_8_bits(DataType type, const limits::Effort& effort, std::vector<AttentionFigure>& figures) {
   for (const auto& [group, features] : {std::pair<std::int64_t, std::int64_t>{1, 64}, {1, 128}, {4, 128}, {8, 64}}) {
     const CacheShape shape{.features = features};
     const AttentionOptions options{.causal = true};
-    Step plain(1, group, 16384, DataType::kBF16, options, shape),
-        step(1, group, 16384, DataType::kE4M3, options, shape);
+    Step plain(1, group, 16384, DataType::kBF16, options, shape), step(1, group, 16384, type, options, shape);
     const std::string job = fmt::format("{}/8x{}, over bf16", 8 * group, features);
     figures.push_back(measure_step(job, step, effort, [&] { plain.run(); }));
     figures.back().bar = "over none <= -41 %";
@@ -247,7 +251,7 @@ std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
     figures.back().bar = "<= 0.1 ms";
   }
   for (const DataType type : types) measure_layouts(type, effort, figures);
-  measure_e4m3(effort, figures);
+  for (const DataType type : kTypesOf8Bits) measure_8_bits(type, effort, figures);
   return figures;
 }
 

@@ -33,18 +33,25 @@ HWY_INLINE void widen_row(const T* HWY_RESTRICT x, std::int64_t step, std::int64
   for (; f < n; ++f) out[f] = element(x[f * step]);
 }
 
+// Of q8_0: the scale of a block, and its numbers from one on, without the scale.
+HWY_INLINE float scale_of(const Q8Block* block) {
+  return hn::GetLane(convert::load_as(hn::CappedTag<float, 1>(), &block->scale));
+}
+template <class D> HWY_INLINE hn::Vec<D> numbers_of(D d, const Q8Block* block, std::int64_t first) {
+  const hn::Rebind<std::int32_t, D> di;
+  const hn::Rebind<std::int8_t, D> d8;
+  return hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d8, block->values + first)));
+}
+
 // The same of q8_0, whose features are contiguous.
 HWY_INLINE void widen_row(const Q8Block* HWY_RESTRICT x, std::int64_t /*step*/, std::int64_t n,
                           float* HWY_RESTRICT out) {
   const hn::CappedTag<float, static_cast<std::size_t>(Q8Block::kElements)> d;
-  const hn::Rebind<std::int32_t, decltype(d)> di;
-  const hn::Rebind<std::int8_t, decltype(d)> d8;
   const auto width = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t f = 0; f < n; f += Q8Block::kElements, ++x) {
-    const auto scale = hn::Set(d, element(x->scale));
+    const auto scale = hn::Set(d, scale_of(x));
     for (std::int64_t i = 0; i < Q8Block::kElements; i += width) {
-      const auto values = hn::PromoteTo(di, hn::LoadU(d8, x->values + i));
-      hn::StoreU(hn::Mul(hn::ConvertTo(d, values), scale), d, out + f + i);
+      hn::StoreU(hn::Mul(numbers_of(d, x, i), scale), d, out + f + i);
     }
   }
 }

@@ -63,8 +63,8 @@ struct NativeProducts {
   static bool takes(const AttentionJob& job, const RowReader& k, const RowReader& v, std::int64_t rows) {
     // with fewer rows, vectors are as fast; two planes take their time
     const std::int64_t fewest = k.type == DataType::kF16 ? kTileRows : kTileRows / 2;
-    return rows >= fewest && k.in_place && v.in_place && k.type != DataType::kF32 && is_16_bits(job.out.type) &&
-           k.x.features % AmxUnit::kDepth == 0 && v.x.features % AmxUnit::kRows == 0 &&
+    return rows >= fewest && k.in_place && v.in_place && k.type != DataType::kF32 && k.type != DataType::kQ8_0 &&
+           is_16_bits(job.out.type) && k.x.features % AmxUnit::kDepth == 0 && v.x.features % AmxUnit::kRows == 0 &&
            kernels::cpu::machine_multiplies_bf16_matrices();
   }
   // Calls visit(T{}) with the type of the cache.

@@ -14,6 +14,7 @@
 #include "attention/cpu/decode/dot-inl.h"
 #include "attention/cpu/decode/native_16-inl.h"
 #include "attention/cpu/score_bias.h"
+#include "forms/checks.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -29,7 +30,7 @@ struct PassMemory {
   // 16-bit values that are multiplied in f32 are widened once if eight or more rows use them; if eight rows share a load,
   // 32 or more. Those of 8 bits, which take longer to widen, if four do.
   bool widens_values = !by_unit && v.in_place && v.type != DataType::kF32 &&
-                       rows >= (v.type == DataType::kE4M3             ? 1
+                       rows >= (is_of_8_bits(v.type)                  ? 1
                                 : transposes_keys(rows, v.x.features) ? 8
                                                                       : 2) *
                                    kFewRows;
@@ -37,7 +38,7 @@ struct PassMemory {
       AlignedVector<float>(widens_values ? static_cast<std::size_t>(kDecodeStep * v.x.features) : 0);
   // So are keys, from 32 rows on; with fewer, it costs more than it saves.
   bool widens_keys = !by_unit && k.in_place &&
-                     (k.type == DataType::kE4M3
+                     (is_of_8_bits(k.type)
                           ? rows >= kFewRows
                           : rows >= 8 * kFewRows && !transposes_keys(rows, k.x.features) && k.type != DataType::kF32);
   AlignedVector<float> wide_keys =

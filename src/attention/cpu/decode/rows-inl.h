@@ -104,8 +104,8 @@ struct RowReader {
   const RowRotation& rotation;
   std::int64_t heads;     // that take turns at each step
   std::int64_t last_key;  // no key from here on is read
-  bool in_place =
-      x.type != DataType::kF64 && x.type != DataType::kQ8_0 && x.feature_stride == 1 && rotation.cos_sin == nullptr;
+  bool in_place = x.type != DataType::kF64 && x.feature_stride == 1 && rotation.cos_sin == nullptr &&
+                  (x.type != DataType::kQ8_0 || lanes() <= Q8Block::kElements);
   DataType type = in_place ? x.type : DataType::kF32;
   AlignedVector<float> buffer =
       AlignedVector<float>(in_place ? 0 : static_cast<std::size_t>(kDecodeStep * x.features));
@@ -119,7 +119,7 @@ struct RowReader {
   // Rows that lie one after another are prefetched far ahead; of several heads, the row of the next step.
   std::int64_t ahead_in_bytes() const {
     // four times: rows that are only in the L3 cache are prefetched, too
-    const std::int64_t bytes = x.batch * x.heads * x.sequence * x.features * size_of(type);
+    const std::int64_t bytes = x.batch * x.heads * x.sequence * x.features / elements_of_block(type) * size_of(type);
     const std::int64_t far = in_place ? kernels::cpu::ahead_for(4 * bytes) : 0;
     return far > 0 && heads > 1 ? later * step : far;
   }
@@ -190,6 +190,11 @@ struct BlockFetch {
   std::int64_t all() const { return keys.all() + values.all(); }
 };
 
+// The bytes of a row.
+template <class T> constexpr std::int64_t row_bytes(std::int64_t features) {
+  return features / (std::is_same_v<T, Q8Block> ? Q8Block::kElements : 1) * static_cast<std::int64_t>(sizeof(T));
+}
+
 // Calls visit(T{}) with the type of the rows that are read in place.
 template <class Visitor> HWY_INLINE void with_rows(const RowReader& rows, const Visitor& visit) {
   if (rows.type == DataType::kF16) {
@@ -198,6 +203,8 @@ template <class Visitor> HWY_INLINE void with_rows(const RowReader& rows, const 
     visit(BFloat16{});
   } else if (rows.type == DataType::kE4M3) {
     visit(E4M3{});
+  } else if (rows.type == DataType::kQ8_0) {
+    visit(Q8Block{});
   } else {
     visit(float{});
   }
@@ -211,7 +218,7 @@ HWY_INLINE StepRows widened(const RowReader& reader, const StepRows& rows, std::
     using T = decltype(kind);
     for (std::int64_t j = 0; j < count; ++j) {
       const auto* const row = static_cast<const T*>(rows[j]);
-      fetch_row_later(row, features * static_cast<std::int64_t>(sizeof(T)), rows.ahead_of(j));
+      fetch_row_later(row, row_bytes<T>(features), rows.ahead_of(j));
       widen_row(row, 1, features, to + j * features);
       offsets[j] = j * bytes;
     }
