@@ -26,9 +26,12 @@ const guesses = JSON.parse(readFileSync(join(source, '../content/guesses.json'),
 writePages(guesses, join(out, 'guesses'), 'question');
 const schemePages = join(out, 'scheme_pages.js');
 writeFileSync(schemePages, `export const schemePages = ${JSON.stringify(readSchemePages(join(source, '../content'), join(source, '../include/posenc/schemes')))};\n`);
-const documents = join(out, 'documents.js');
+// a page loads the guide that it shows, and the search all of them
+const guideList = join(out, 'guides.js'), searched = join(out, 'search_index.js'), guides = readGuides(join(source, '../docs'));
 const { stories, ...index } = readIndex(join(source, '../content'), join(source, 'src'));
-writeFileSync(documents, `export const guides = ${JSON.stringify(readGuides(join(source, '../docs')))};\nexport const index = ${JSON.stringify(index)};\n`);
+writePages(Object.fromEntries(guides.map(({ id, sections }) => [id, sections])), join(out, 'guides'), 'sections');
+writeFileSync(guideList, `export const guides = [${guides.map(({ id, title }) => `{ id: '${id}', title: ${JSON.stringify(title)}, load: () => import('./guides/${id}.js') }`).join(', ')}];\n`);
+writeFileSync(searched, `export const index = ${JSON.stringify(index)};\n`);
 const storyList = join(out, 'stories.js');
 writeFileSync(storyList, `export const stories = ${JSON.stringify(stories)};\n`);
 // What a module answers.
@@ -63,7 +66,7 @@ const modelFiles = readdirSync(join(source, 'models')).filter((name) => name.end
 const labModels = join(out, 'lab_models.js');
 writeFileSync(labModels, `export const models = ${JSON.stringify(readModels(join(source, 'models'), modelFiles))};\n`);
 const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning', external: ['./math.woff2'],
-  alias: { 'posenc-documents': documents, 'posenc-stories': storyList, 'posenc-story-answers': storyAnswers, 'posenc-lab-models': labModels, 'posenc-invented': invented, 'posenc-scheme-list': schemeList, 'posenc-first-exercise': firstExercise, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
+  alias: { 'posenc-guides': guideList, 'posenc-search-index': searched, 'posenc-stories': storyList, 'posenc-story-answers': storyAnswers, 'posenc-lab-models': labModels, 'posenc-invented': invented, 'posenc-scheme-list': schemeList, 'posenc-first-exercise': firstExercise, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
 const { metafile } = esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]', metafile: true });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/style.css')], outdir: site });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/worker.ts')], outdir: site, format: 'iife' });

@@ -1,8 +1,9 @@
 // Made by guides.mjs when the site is built.
-declare module 'posenc-documents' {
+declare module 'posenc-guides' {
   export type Section = { id: string; title: string; html: string };
-  export type Guide = { id: string; title: string; sections: Section[] };
-  export const guides: Guide[];
+  export const guides: { id: string; title: string; load(): Promise<{ sections: Section[] }> }[];
+}
+declare module 'posenc-search-index' {
   export const index: { schemes: { name: string; text: string }[]; pages: { [id: string]: string } };
 }
 // The worked examples: content/stories, in the order of content/topics.json. `python` is the calculation in numpy, `figure` the words after posenc that draw it.

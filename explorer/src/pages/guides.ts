@@ -1,4 +1,4 @@
-import { guides } from 'posenc-documents';
+import { guides } from 'posenc-guides';
 import { controls } from '../controls';
 import { h, prose, words } from '../dom';
 import { type Page } from '../lesson';
@@ -12,13 +12,17 @@ export const page: Page = {
   goal: 'Everything the program, the library and the Python package do, with real output.',
   render(root) {
     const holder = h('article', { class: 'guide' });
-    let shownGuide = '';
-    const draw = () => {
-      if (!holder.isConnected && shownGuide) return;
-      const guide = guides.find((one) => one.id === view.get(chosen)) ?? guides[0];
-      if (guide.id !== shownGuide) {
-        shownGuide = guide.id;
-        const parts = guide.sections.map((one) => {
+    const chosenGuide = () => guides.find((one) => one.id === view.get(chosen)) ?? guides[0];
+    let shownGuide: typeof guides[number] | undefined;
+    const draw = async () => {
+      const guide = chosenGuide();
+      if (guide !== shownGuide) {
+        holder.dataset.waiting = 'yes';
+        const { sections } = await guide.load();
+        if (guide !== chosenGuide()) return;  // another was chosen meanwhile
+        delete holder.dataset.waiting;
+        shownGuide = guide;
+        const parts = sections.map((one) => {
           const section = h('section', { id: `part-${one.id || 'top'}`, tabindex: -1 }, one.title ? h('h3', {}, one.title) : '');
           section.insertAdjacentHTML('beforeend', one.html);
           for (const one of section.querySelectorAll(':not(pre) > code')) one.replaceChildren(...words(one.textContent!));
@@ -32,7 +36,10 @@ export const page: Page = {
       if (wanted) requestAnimationFrame(() => wanted.scrollIntoView());
     };
     root.append(controls(chosen), holder);
-    view.onChange(draw);
-    draw();
+    view.onChange(() => draw().catch((error) => {
+      delete holder.dataset.waiting;
+      holder.replaceChildren(h('p', { class: 'note refused' }, `This guide did not arrive: ${(error as Error).message}`));
+    }));
+    return draw();
   },
 };

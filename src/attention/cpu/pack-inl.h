@@ -50,6 +50,7 @@ HWY_INLINE void widen_row(const Q8Block* HWY_RESTRICT x, std::int64_t /*step*/, 
   const auto width = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t f = 0; f < n; f += Q8Block::kElements, ++x) {
     const auto scale = hn::Set(d, scale_of(x));
+#pragma GCC unroll 8
     for (std::int64_t i = 0; i < Q8Block::kElements; i += width) {
       hn::StoreU(hn::Mul(numbers_of(d, x, i), scale), d, out + f + i);
     }
