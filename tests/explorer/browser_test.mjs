@@ -459,6 +459,22 @@ test('guides are pages, and the search finds them', async () => {
   assert.deepEqual(complaints.splice(0), []);
 });
 
+test('a guide that does not arrive says so, and nothing else is lost', async () => {
+  const other = await contextOf(), fresh = await other.newPage();
+  await fresh.route('**/concepts-*.js', (route) => route.abort());
+  await fresh.goto(`${places.program}#v=1&p=guides&g=models`);
+  await shownPage(fresh, 'guides');
+  const said = (words) => fresh.waitForFunction((text) => document.querySelector('.guide:not([data-waiting])')?.textContent.includes(text), words);
+  await said('config');
+  await go(fresh, '#v=1&p=guides&g=concepts');
+  await said('did not arrive');
+  await go(fresh, '#v=1&p=guides&g=models');
+  await said('config');
+  await go(fresh, '#v=1&p=search&q=config');
+  assert.ok(await fresh.locator('.found a').count() > 2);
+  await other.close();
+});
+
 test('nothing moves while a page appears', async () => {
   const shifts = [];
   const all = pages.map((id) => (id === 'stories' ? 'stories&story=rope' : id === 'search' ? 'search&q=yarn' : id));

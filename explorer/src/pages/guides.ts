@@ -13,14 +13,18 @@ export const page: Page = {
   render(root) {
     const holder = h('article', { class: 'guide' });
     const chosenGuide = () => guides.find((one) => one.id === view.get(chosen)) ?? guides[0];
-    let shownGuide: typeof guides[number] | undefined;
+    let shownGuide: typeof guides[number] | undefined, turn = 0;
+    const refuse = (error: Error) => {
+      shownGuide = undefined;
+      delete holder.dataset.waiting;
+      holder.replaceChildren(h('p', { class: 'note refused' }, `This guide did not arrive: ${error.message}`));
+    };
     const draw = async () => {
-      const guide = chosenGuide();
+      const guide = chosenGuide(), mine = ++turn;
       if (guide !== shownGuide) {
         holder.dataset.waiting = 'yes';
         const { sections } = await guide.load();
-        if (guide !== chosenGuide()) return;  // another was chosen meanwhile
-        delete holder.dataset.waiting;
+        if (mine !== turn) return;  // something else was chosen meanwhile
         shownGuide = guide;
         const parts = sections.map((one) => {
           const section = h('section', { id: `part-${one.id || 'top'}`, tabindex: -1 }, one.title ? h('h3', {}, one.title) : '');
@@ -32,14 +36,13 @@ export const page: Page = {
         });
         holder.replaceChildren(h('h2', {}, prose(guide.title)), ...parts);
       }
+      delete holder.dataset.waiting;
       const wanted = view.get(part) && document.getElementById(`part-${view.get(part)}`);
       if (wanted) requestAnimationFrame(() => wanted.scrollIntoView());
     };
     root.append(controls(chosen), holder);
-    view.onChange(() => draw().catch((error) => {
-      delete holder.dataset.waiting;
-      holder.replaceChildren(h('p', { class: 'note refused' }, `This guide did not arrive: ${(error as Error).message}`));
-    }));
-    return draw();
+    const drawOrRefuse = () => draw().catch(refuse);
+    view.onChange(drawOrRefuse);
+    return drawOrRefuse();
   },
 };

@@ -34,7 +34,8 @@ const sectionsOf = async (guide: typeof guides[number]): Promise<Entry[]> => (aw
 // Words of letters and digits; what is joined by a hyphen or a point counts as one word and as its parts: "gpt-2", "2.5".
 const wordsIn = (text: string): string[] => (text.toLowerCase().match(/[\p{L}\p{N}]+(?:[-._][\p{L}\p{N}]+)*/gu) ?? []).flatMap((word) => (/[-._]/.test(word) ? [word, word.replace(/[-._]/g, ''), ...word.split(/[-._]/)] : [word]));
 type Indexed = { entry: Entry; title: string[]; text: string[] };
-const indexOf = async (): Promise<Indexed[]> => [...others, ...(await Promise.all(guides.map(sectionsOf))).flat()].map((entry) => ({ entry, title: wordsIn(entry.title), text: wordsIn(entry.text) }));
+// A guide that does not arrive is not searched.
+const indexOf = async (): Promise<Indexed[]> => [...others, ...(await Promise.allSettled(guides.map(sectionsOf))).flatMap((one) => (one.status === 'fulfilled' ? one.value : []))].map((entry) => ({ entry, title: wordsIn(entry.title), text: wordsIn(entry.text) }));
 // A whole word counts more than its beginning; nothing is found in the middle of a word.
 const rankIn = (list: string[], word: string): number => (list.includes(word) ? 2 : list.some((one) => one.startsWith(word)) ? 1 : 0);
 
