@@ -2,14 +2,24 @@
 
 import json
 import math
+import re
 import tempfile
 import unittest
 import xml.etree.ElementTree as xml
+from dataclasses import replace
 from pathlib import Path
 
 from posenc.lab import judge, report, text
-from posenc.lab.jobs import PRESETS
-from posenc.lab.lines import Line, chart
+from posenc.lab.__main__ import main as lab_main
+from posenc.lab.jobs import PRESETS, Job, Position
+from posenc.lab.lines import Line, chart, maps
+from posenc.lab.pool import finished
+
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+
+
+def numbers(words):
+    return [float(one) for one in NUMBER.findall(words)]
 
 
 def claim(side="at most", threshold=0.0, **more):
@@ -167,6 +177,48 @@ class Report(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for points in ([(512, 2.0)], [(512, 2.0), (1024, float("nan"))], [(512, float("nan"))]):
                 xml.parse(Path(folder) / chart(Path(folder) / "one.svg", "a & b", "x", "y", [Line("<l>", points)], log_x=True, log_y=True))
+
+
+    def test_maps_of_attention(self):
+        with tempfile.TemporaryDirectory() as folder:
+            triangle = [1000, 1000, 0, 250, 250, 500]
+            path = Path(folder) / maps(Path(folder) / "maps.svg", "a & b", ["layer 1"], [("<rope>", [triangle])], 0.5)
+            shades = {one.get("opacity"): one.get("d") for one in xml.parse(path).iter("{http://www.w3.org/2000/svg}path") if one.get("opacity")}
+        # the darkest of each row, and half of it in the last one
+        self.assertEqual(shades, {"1.0": "M0 0h1v1h-1zM0 1h1v1h-1zM2 2h1v1h-1z", "0.5": "M0 2h1v1h-1zM1 2h1v1h-1z"})
+
+
+class OfWhichJob(unittest.TestCase):
+    def test_a_result_is_of_the_job_that_it_records(self):
+        job = Job("t5", 1, position=Position(kind="t5"))
+        told = json.loads(json.dumps(job.to_json()))
+        self.assertTrue(job.is_of({"job": told}))
+        del told["maps"], told["position"]["gain"]  # as files have it that were written before there were any
+        self.assertTrue(job.is_of({"job": told}))
+        self.assertFalse(replace(job, position=Position(kind="t5", gain=2.0)).is_of({"job": told}))
+        self.assertFalse(replace(job, maps=(64,)).is_of({"job": told}))
+
+
+class Committed(unittest.TestCase):
+    """The run in docs/lab/gpu: its report follows from its results."""
+
+    FOLDER = Path(__file__).resolve().parents[2] / "docs" / "lab" / "gpu"
+
+    def test_the_report_is_that_of_the_results(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "results.jsonl").write_bytes((self.FOLDER / "results.jsonl").read_bytes())
+            self.assertEqual(lab_main(["--out", folder, "--report"]), 0)
+            made = {path.name: path.read_text("utf-8") for path in Path(folder).iterdir()}
+        kept = {path.name: path.read_text("utf-8") for path in self.FOLDER.iterdir()}
+        self.assertEqual(set(made), set(kept))
+        for name, words in kept.items():  # a logarithm's last bit is the machine's
+            self.assertEqual(NUMBER.sub("#", made[name]), NUMBER.sub("#", words), name)
+            for one, other in zip(numbers(made[name]), numbers(words)):
+                self.assertTrue(math.isclose(one, other, rel_tol=2e-3, abs_tol=0.101 if name.endswith(".svg") else 1.01e-4), f"{name}: {one} and {other}")
+
+    def test_the_claims_were_fixed_before_it(self):
+        digest = judge.read_claims()[1]
+        self.assertEqual({one["claims_sha256"] for one in finished(self.FOLDER).values()}, {digest})
 
 
 class Texts(unittest.TestCase):

@@ -18,7 +18,7 @@ from posenc.lab.__main__ import generated
 from posenc.lab.attend import Attention, explicit, forget_bias, kerple_bias, rotated, tables
 from posenc.lab.jobs import PRESETS, RECIPE, Job, Position, Shape, Variant
 from posenc.lab.model import Model, Pieces
-from posenc.lab.train import Machine, optimiser_of, run_job, train_step
+from posenc.lab.train import Machine, attention_maps, begin, optimiser_of, run_job, train_step
 
 SHAPE = Shape(layers=2, heads=2, width=32)
 SMALL = Job("small", 1, shape=SHAPE, length=64, batch=4, steps=3, warmup=1, evaluated=512, position=Position(trained=64), variants=(Variant("none", (64,)),))
@@ -78,6 +78,31 @@ class Smoke(unittest.TestCase):
             self.assertIn("no run is called", lab("--out", folder, "--only", "nothing").stderr)
             self.assertIn("--text", lab("--out", folder).stderr)
             self.assertIn("--out", lab("--preset", "smoke").stderr)
+
+
+class Maps(unittest.TestCase):
+    def test_rows_are_shares_and_a_causal_window_sees_nothing_later(self):
+        machine = Machine(generated(), "cpu")
+        for kind in ("rope", "alibi", "t5", "none", "forget"):
+            job = replace(SMALL, position=Position(kind=kind))
+            kept = attention_maps(job, machine, begin(job, machine, None), 64, cells=8)
+            self.assertEqual((len(kept), {len(one) for one in kept}), (job.shape.layers, {36}))
+            for triangle in kept:
+                for row in range(8):
+                    start = row * (row + 1) // 2
+                    self.assertAlmostEqual(sum(triangle[start:start + row + 1]), 1000, delta=8)
+
+    def test_a_steep_bias_is_seen(self):
+        machine = Machine(generated(), "cpu")
+        job = replace(SMALL, position=Position(kind="t5", gain=8.0))
+        weights = begin(job, machine, None)
+        with torch.no_grad():
+            weights["t5"][1:] = -2.0  # times the gain: all but the token itself is out of sight
+        (first, *_) = attention_maps(job, machine, weights, 64, cells=8)
+        self.assertGreater(first[-1], 990)
+        job = replace(job, position=Position(kind="t5"))
+        (first, *_) = attention_maps(job, machine, weights, 64, cells=8)
+        self.assertLess(first[-1], 900)
 
 
 class Training(unittest.TestCase):

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numbers>
 
 #include "diagnosis/element.h"
 #include "diagnosis/expected.h"
@@ -151,6 +152,15 @@ std::optional<double> factor_of(const Alibi& scheme, const std::vector<double>& 
   return factor;
 }
 
+// Whether slopes of another max_bias, times a factor of their own, fit as well: so few or so coarse numbers cannot tell a
+// factor from a base.
+bool is_ambiguous(const Alibi& scheme, const std::vector<double>& slopes, double room) {
+  return std::ranges::any_of(std::array{4.0, 8.0, 8 / std::numbers::ln2, 16.0}, [&](double max_bias) {
+    return std::fabs(max_bias - scheme.max_bias) > 0.1 &&
+           factor_of(Alibi{.heads = scheme.heads, .max_bias = max_bias}, slopes, room).has_value();
+  });
+}
+
 std::optional<Diagnosis> as_alibi(const Scores& scores) {
   for (const bool is_up_to_query : {false, true}) {
     const LinearFit fit = linear_fit(scores, is_up_to_query);
@@ -186,7 +196,7 @@ std::optional<Diagnosis> as_alibi(const Scores& scores) {
     if (best.magnitude > 0) scheme.scale = best.magnitude;
     best.scheme = scheme;
     // one head has one slope, so scale and max_bias cannot be separated; gains for later keys are not ALiBi
-    const bool is_plain = scores.heads > 1 || best.magnitude == 1;
+    const bool is_plain = best.magnitude == 1 || (scores.heads > 1 && !is_ambiguous(scheme, fit.slopes, room));
     const bool is_exact = symmetric.count == 0 || is_symmetric || is_up_to_query;
     result.verdict = is_plain && is_exact ? Verdict::kSure : Verdict::kLikely;
     if (best.magnitude < 0) result.remarks.emplace_back("the sign is flipped: scores grow with distance");

@@ -56,16 +56,19 @@ def listed(jobs: list[Job]) -> str:
     return "\n".join(lines) + f"\n{len(jobs)} jobs, {total / 1e6:,.0f} million tokens of work: about {total / 1e6 / 60:.0f} min at 1 million tokens/s\n"
 
 
-def write_report(out: Path) -> None:
+def write_report(out: Path, jobs: list[Job]) -> None:
+    """Of the results of these jobs: a run that was continued by another recipe holds others, too."""
     from .report import write
 
     claims, _ = read_claims()
-    results = finished(out)
-    newest = max((result.get("recipe", 0) for result in results.values()), default=0)
-    results = {name: result for name, result in results.items() if result.get("recipe", 0) == newest}
+    by_name = {job.name: job for job in jobs}
+    found = finished(out)
+    results = {name: result for name, result in found.items() if name in by_name and result.get("recipe") == RECIPE and by_name[name].is_of(result)}
+    if len(results) < len(found):
+        print(f"{len(found) - len(results)} results are of other jobs, or of an older recipe, and were left out")
     if results:
         verdicts = judge_all(claims, results)
-        write(out, results, verdicts)
+        write(out, results, verdicts, len(jobs))
         counts = {answer: sum(one.answer == answer for one in verdicts) for answer in ("reproduced", "refuted", "undecided", "not testable here")}
         print(", ".join(f"{count} {answer}" for answer, count in counts.items()) + f": {out / 'report.md'}")
 
@@ -80,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     if flags.out is None:
         raise SystemExit("--out: name a folder for the results")
     if flags.report:
-        write_report(flags.out)
+        write_report(flags.out, jobs)
         return 0
     import torch
 
@@ -104,7 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
     pool = Pool(jobs, setting, flags.minutes, stamp, flags.quiet, start)
     complete = pool.run()
     plain.unlink()
-    write_report(flags.out)
+    write_report(flags.out, jobs)
     (flags.out / "state.json").write_text(json.dumps({"complete": complete, "done": len(pool.done), "of": pool.total, "failed": sorted(pool.failed)}) + "\n", "utf-8")
     return 0
 

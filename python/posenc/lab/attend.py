@@ -85,10 +85,13 @@ def forget_bias(logits: Any) -> Any:
     return sums[..., :, None] - sums[..., None, :]
 
 
-def explicit(q: Any, k: Any, v: Any, bias: Any, causal: bool) -> Any:
-    """softmax(q·kᵀ / √features + bias) · v with the scores in memory; q, k, v: [batch, tokens, heads, features]."""
+def explicit(q: Any, k: Any, v: Any, bias: Any, causal: bool, seen: Any = None) -> Any:
+    """softmax(q·kᵀ / √features + bias) · v with the scores in memory; q, k, v: [batch, tokens, heads, features].
+
+    seen: called with the weights, [batch, heads, tokens, tokens].
+    """
     tokens = q.shape[1]
-    if tokens > 1024 and q.shape[0] > 1 and not torch.is_grad_enabled():  # one sequence at a time: scores are large
+    if seen is None and tokens > 1024 and q.shape[0] > 1 and not torch.is_grad_enabled():  # one sequence at a time: scores are large
         each = bias if bias is not None and bias.dim() == 4 else [bias] * q.shape[0]
         return torch.cat([explicit(q[i:i + 1], k[i:i + 1], v[i:i + 1], each[i], causal) for i in range(q.shape[0])])
     q, k, v = (one.transpose(1, 2) for one in (q, k, v))
@@ -97,19 +100,23 @@ def explicit(q: Any, k: Any, v: Any, bias: Any, causal: bool) -> Any:
         scores = scores + bias
     if causal:
         scores = scores.masked_fill(torch.ones(tokens, tokens, dtype=torch.bool, device=q.device).triu(1), -math.inf)
-    return (torch.softmax(scores, -1).to(v.dtype) @ v).transpose(1, 2)
+    weights = torch.softmax(scores, -1)
+    if seen is not None:
+        seen(weights)
+    return (weights.to(v.dtype) @ v).transpose(1, 2)
 
 
 class Attention:
     """Attention of one model as it is now: attention(layer, q, k, v, first=) with q, k and v of [batch, tokens, heads, features].
 
-    ids: the positions if they are not consecutive. `used` collects what computed it, for the results.
+    ids: the positions if they are not consecutive. `used` collects what computed it, for the results. With `seen`, scores are in
+    memory and it is called with the weights of each layer.
     """
 
-    def __init__(self, position: Position, shape: Shape, weights: dict[str, Any], causal: bool = True) -> None:
-        self.position, self.shape, self.weights, self.causal = position, shape, weights, causal
+    def __init__(self, position: Position, shape: Shape, weights: dict[str, Any], causal: bool = True, seen: Any = None) -> None:
+        self.position, self.shape, self.weights, self.causal, self.seen = position, shape, weights, causal, seen
         self.used: set[str] = set()
-        self.kernels = True  # posenc's; false once they refused
+        self.kernels = seen is None  # posenc's; false once they refused
         self._tables: dict[tuple[int, int], tuple[Any, Any]] = {}
         self._forms: dict[str, Any] = {}
 
@@ -127,8 +134,8 @@ class Attention:
         if kind in ("kerple", "forget"):
             bias = kerple_bias(self.weights["kerple"], q.shape[1]) if kind == "kerple" else forget_bias(gates)
             self.used.add("scores in memory")
-            return explicit(q, k, v, bias, self.causal)
-        table = self.weights["t5"] if kind == "t5" else None
+            return explicit(q, k, v, bias, self.causal, self.seen)
+        table = self.weights["t5"] * self.position.gain if kind == "t5" else None
         form = {"alibi": self._alibi, "t5": self._t5}.get(kind, lambda: None)()
         return self._kernel(q, k, v, form, table, window)
 
@@ -194,7 +201,7 @@ class Attention:
                 bias = table[rows].permute(2, 0, 1)
             else:
                 bias = posenc.bias(ready, tokens, tokens, like=torch.empty(0)).to(q.device)
-        if SDPA is not None and bias is None and not window:
+        if SDPA is not None and bias is None and not window and self.seen is None:
             self.used.add("torch's attention")
             return SDPA(*(one.transpose(1, 2) for one in (q, k, v)), is_causal=self.causal).transpose(1, 2)
         if window:
@@ -202,4 +209,4 @@ class Attention:
             far = (ids[:, None] - ids).abs() >= window
             bias = (0.0 if bias is None else bias) + torch.zeros(tokens, tokens, device=q.device).masked_fill(far, -math.inf)
         self.used.add("scores in memory")
-        return explicit(q, k, v, bias, self.causal)
+        return explicit(q, k, v, bias, self.causal, self.seen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -19,6 +21,7 @@ class Position:
     arithmetic: str = "exact"  # exact, f32 (transformers' angles), f32-bf16 (those, in tables of bf16), bf16 (angles in bf16)
     nope_every: int = 0  # n: every n-th layer has no position
     window: int = 0  # of the layers that have a position, if some have none
+    gain: float = 1.0  # T5's table is this times what is learned: Adam's steps are as large for a number of any size
     temperature: bool = False  # scores × max(1, ln n / ln trained): n tokens seen so far
 
 
@@ -68,6 +71,7 @@ class Job:
     evaluated: int = 1 << 18  # bytes of text for each length
     sizes: tuple[int, ...] = ()  # copy: the sizes that are evaluated
     passkeys: int = 64  # for each length
+    maps: tuple[int, ...] = ()  # lengths of windows of which attention is kept, in parts
 
     @property
     def name(self) -> str:
@@ -84,6 +88,12 @@ class Job:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    def is_of(self, result: dict[str, Any]) -> bool:
+        """Whether a result is of this job; what its file does not say yet has the value that it has by default."""
+        told = result["job"]
+        whole = {**Job(self.run, self.seed).to_json(), **told, "position": {**asdict(Position()), **told["position"]}}
+        return bool(json.loads(json.dumps(whole)) == json.loads(json.dumps(self.to_json())))
+
 
 RECIPE = 2  # counts changes of what models learn that a job does not say: results of another recipe are trained again
 
@@ -92,7 +102,9 @@ SEEDS = (1, 2, 3, 4, 5)
 
 
 def _seeds(job: Job) -> list[Job]:
-    return [replace(job, seed=seed) for seed in SEEDS]
+    """A job for each seed; the first one of plain text keeps what it attends to, within the trained length and at twice of it."""
+    keeps = job.task == "text" and not job.parent and not job.offsets and job.position.kind != "learned"
+    return [replace(job, seed=seed, maps=(job.length, 2 * job.length) if keeps and seed == SEEDS[0] else ()) for seed in SEEDS]
 
 
 def _plain(lengths: tuple[int, ...] = LENGTHS) -> Variant:
@@ -141,9 +153,12 @@ def gpu() -> list[Job]:
     short = replace(text, run="base-100", position=Position(base=100.0))
     long = replace(text, run="base-500k", position=Position(base=5e5))
     partial = replace(text, run="p-rope", position=Position(proportion=0.75))
-    alibi, t5, sinusoidal = (replace(text, run=kind, position=Position(kind=kind)) for kind in ("alibi", "t5", "sinusoidal"))
+    # As embeddings are: at a rate of 1e-3, 500 steps move a number by some 0.3, and T5's biases are several nats.
+    gain = math.sqrt(text.shape.width)
+    t5 = replace(text, run="t5", position=Position(kind="t5", gain=gain))
+    alibi, sinusoidal = (replace(text, run=kind, position=Position(kind=kind)) for kind in ("alibi", "sinusoidal"))
     learned = replace(text, run="learned", position=Position(kind="learned"), variants=(_plain((512,)),))
-    copies = [Job(f"repeat-{kind}", 1, task="repeat", position=Position(kind=kind), length=64, batch=128, steps=1500, sizes=(20, 21, 25, 30, 40))
+    copies = [Job(f"repeat-{kind}", 1, task="repeat", position=Position(kind=kind, gain=gain if kind == "t5" else 1.0), length=64, batch=128, steps=1500, sizes=(20, 21, 25, 30, 40))
               for kind in ("none", "rope", "alibi", "t5", "sinusoidal")]
     masked = [Job(f"masked-{kind}", 1, task="masked", position=Position(kind=kind), steps=800, variants=(Variant("none", (512,)),))
               for kind in ("none", "sinusoidal")]
@@ -161,7 +176,7 @@ def smoke() -> list[Job]:
         common = Job("", seed, shape=shape, length=64, batch=4, steps=4, warmup=1, evaluated=1024, passkeys=2)
         plain = (Variant("none", (64, 128), passkey=True),)
         position = Position(trained=64)
-        rope = replace(common, run="rope", position=position, keep=True, variants=(
+        rope = replace(common, run="rope", position=position, keep=True, maps=(64, 128) if seed == 1 else (), variants=(
             *plain, Variant("yarn", (128,), {"scaling": "yarn", "factor": "length"}),
             *(Variant(name, (64,), {"arithmetic": name}, first=100_000) for name in ("exact", "f32", "f32-bf16", "bf16"))))
         found += [rope, replace(common, run="tuned-linear", parent="rope", position=replace(position, scaling="linear", factor=2.0), variants=plain)]

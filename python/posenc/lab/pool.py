@@ -117,7 +117,8 @@ class Pool:
         self.start = time.monotonic() if start is None else start
         self.deadline = self.start + 60 * minutes
         self.by_name = {job.name: job for job in jobs}
-        self.done = {name for name, result in finished(self.out).items() if result.get("recipe") == stamp["recipe"]}
+        self.done = {name for name, result in finished(self.out).items()
+                     if result.get("recipe") == stamp["recipe"] and name in self.by_name and self.by_name[name].is_of(result)}
         self.left = [job for job in jobs if job.name not in self.done]
         self.failed: set[str] = set()
         self.spent, self.worked, self.ended, self.respawned = 0.0, 0.0, 0, 0

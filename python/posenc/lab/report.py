@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from .judge import Verdict, by_chance, estimate
-from .lines import Line, chart
+from .lines import Line, chart, maps
 
+MAPPED = ("rope", "alibi", "t5", "sinusoidal", "none", "swan", "forget", "kerple")  # runs of which attention is drawn
 ANSWERS = ("reproduced", "refuted", "undecided", "not testable here")
 
 
 def number(value: float) -> str:
+    if 0 < abs(value) < 1e-3:
+        return f"{value:.1e}"
     return f"{value:.4f}" if abs(value) < 0.1 else f"{value:.3f}"
 
 
@@ -126,10 +129,26 @@ def figures(out: Path, results: Any) -> list[str]:
     lines = [line for line in lines if line.points]
     if lines:
         made.append(chart(out / "passkey.svg", "Pass keys retrieved", "bytes in a window", "share of keys with all digits right", lines, log_x=True))
+    return made + attention_figures(out, results)
+
+
+def attention_figures(out: Path, results: Any) -> list[str]:
+    """What the first, the middle and the last layer attend to, by run, of which the first seed kept it."""
+    made = []
+    kept = {result["run"]: result for result in results.values() if "maps" in result}
+    for length in sorted({length for result in kept.values() for length in result["maps"]}, key=int):
+        rows = [(run, kept[run]["maps"][length]) for run in MAPPED if length in kept.get(run, {}).get("maps", ())]
+        if not rows:
+            continue
+        layers = len(rows[0][1])
+        chosen = sorted({0, layers // 2, layers - 1})
+        trained = next(iter(kept.values()))["job"]["length"]
+        made.append(maps(out / f"attention-{length}.svg", f"Attention in windows of {int(length):,} bytes", [f"layer {i + 1}" for i in chosen],
+                         [(run, [layer[i] for i in chosen]) for run, layer in rows], trained / int(length) if trained < int(length) else None))
     return made
 
 
-def markdown(results: Any, verdicts: list[Verdict], pictures: list[str]) -> str:
+def markdown(results: Any, verdicts: list[Verdict], pictures: list[str], wanted: int = 0) -> str:
     any_result = next(iter(results.values()))
     seconds = sum(result["seconds_in_all"] for result in results.values())
     counts = ", ".join(f"{sum(one.answer == answer for one in verdicts)} {answer}" for answer in ANSWERS)
@@ -137,7 +156,7 @@ def markdown(results: Any, verdicts: list[Verdict], pictures: list[str]) -> str:
     parameters = sorted(result["parameters"] for result in results.values())
     lines = [
         "# What the lab found: the preset " + str(any_result.get("preset")), "",
-        f"{len(results)} models of {parameters[0] / 1e6:.1f} million parameters, trained in {seconds / 60:.0f} minutes of processes that shared one "
+        f"{len(results)}{f' of {wanted}' if wanted > len(results) else ''} models of {parameters[0] / 1e6:.1f} million parameters, trained in {seconds / 60:.0f} minutes of processes that shared one "
         f"{any_result['device']} (torch {any_result['torch']}). SHA-256 of the text: {any_result.get('text_sha256', '')[:16]}…, of the claims: {', '.join(stamps)}….", "",
         f"**{counts}.** Schemes are compared seed by seed, with the same initial weights and the same batches. An interval is Student's, over n seeds; below 5 seeds it "
         f"is the range of the values, and decides only what is clear. By chance alone, at most {by_chance(verdicts):.1f} of the decided claims would be decided wrongly.",
@@ -164,7 +183,8 @@ def summary(results: Any, verdicts: list[Verdict]) -> dict[str, Any]:
         "results": len(results)}
 
 
-def write(out: Path, results: Any, verdicts: list[Verdict]) -> None:
+def write(out: Path, results: Any, verdicts: list[Verdict], wanted: int = 0) -> None:
+    """wanted: how many results the whole preset has."""
     pictures = figures(out, results)
-    (out / "report.md").write_text(markdown(results, verdicts, pictures), "utf-8")
+    (out / "report.md").write_text(markdown(results, verdicts, pictures, wanted), "utf-8")
     (out / "summary.json").write_text(json.dumps(summary(results, verdicts), indent=1) + "\n", "utf-8")

@@ -18,6 +18,7 @@ from .model import Model, Pieces, initial
 
 PARTS = 16  # of a window, for the loss by position
 DECAY = 0.1
+MAP_CELLS, MAP_WINDOWS = 32, 8  # of a map of attention: parts of a window, and windows
 Beat = Callable[[str], None]
 
 
@@ -175,6 +176,24 @@ def evaluate_copies(job: Job, machine: Machine, weights: Any, size: int, count: 
     return {"variant": "none", "length": size, "first": 0, "exact": float(right.float().mean()), "samples": len(right), "attention": sorted(attention.used)}
 
 
+def attention_maps(job: Job, machine: Machine, weights: Any, length: int, cells: int = MAP_CELLS) -> list[list[int]]:
+    """How much each part of a window attends to each other one, in thousandths, of each layer: its lower triangle, row by row.
+
+    The mean over heads, over the queries of a part and over 8 windows of validation text; the keys of a part are summed.
+    """
+    length -= length % cells
+    maps: list[Any] = []
+
+    def keep(found: Any) -> None:
+        maps.append(found.view(*found.shape[:2], cells, length // cells, cells, length // cells).sum(5).mean((0, 1, 3)))
+
+    attention = Attention(job.position, job.shape, weights, causal=True, seen=keep)
+    windows = machine.text.windows(length, MAP_WINDOWS * length)
+    Model(weights, job.shape, machine.pieces, machine.dtype).hidden(windows[:, :-1], attention)
+    rows, columns = torch.tril_indices(cells, cells).tolist()
+    return [[round(1000 * value) for value in found.cpu()[rows, columns].tolist()] for found in maps]
+
+
 def run_job(job: Job, machine: Machine, folder: Path | None, beat: Beat, parent: Job | None = None) -> dict[str, Any]:
     """Trains and evaluates. If the parent's checkpoint is not there, the parent is trained again first."""
     began = time.perf_counter()
@@ -193,8 +212,9 @@ def run_job(job: Job, machine: Machine, folder: Path | None, beat: Beat, parent:
         for variant in job.variants:
             scores += [evaluate_text(job, machine, weights, variant, length) for length in variant.lengths]
         scores += [evaluate_copies(job, machine, weights, size) for size in job.sizes]
+        maps = {length: attention_maps(job, machine, weights, length) for length in job.maps}
     pieces = machine.pieces
     return {"name": job.name, "run": job.run, "seed": job.seed, "job": job.to_json(), "parameters": sum(value.numel() for value in weights.values()),
-            **result, "scores": scores, "compiled": pieces.compiled, "compile_note": "" if pieces.compiled else pieces.reason,
+            **result, "scores": scores, **({"maps": maps} if maps else {}), "compiled": pieces.compiled, "compile_note": "" if pieces.compiled else pieces.reason,
             "seconds_in_all": round(time.perf_counter() - began, 3), "device": torch.cuda.get_device_name() if machine.is_cuda else "cpu",
             "torch": str(torch.__version__)}
