@@ -162,8 +162,9 @@ def before_temperature(call: Call) -> Any:
     raise NotSeen("the queries before the temperature were not seen")
 
 
-def changed_after_rotation(call: Call, what: str) -> str:
-    """What happened between the rotation and attention, in words; "" if nothing or it was not seen."""
+def changed_after_rotation(call: Call, what: str) -> str | float:
+    """What happened between the rotation and attention, in words; "" if nothing or it was not seen; a number if they were
+    multiplied by it."""
     x = getattr(call, what)
     found = [in_order(one, x.shape[2]) for rotation in call.rotations for one in rotation.after]
     if len(found) < 2:
@@ -180,7 +181,7 @@ def changed_after_rotation(call: Call, what: str) -> str:
         return ""
     factors = next((one for one in (_row_factors(x, source) for source in sources) if one is not None), None)
     if factors is not None:
-        return f"multiplied by {float(factors[0]):.4g}" if float(factors.std() if len(factors) > 1 else 0) < 1e-4 else "multiplied by a temperature"
+        return float(factors.mean()) if float(factors.std() if len(factors) > 1 else 0) < 1e-4 else "multiplied by a temperature"
     return "changed"
 
 

@@ -203,10 +203,14 @@ def _attention_verdict(call: Call, model: Any, place: Any, options: Mapping[str,
     except (NotSeen, ValueError, NotImplementedError, TypeError) as error:
         return AttentionVerdict("not seen", unseen=(f"attention ({error})",))
     is_normed = any("after they are rotated" in note for note in place.files.notes)
+    k = before_repeat(call, k)
     if not place.is_cross and not is_normed and expected.options.get("temperature") is None:
         for what, name in (("q", "queries"), ("k", "keys")):
             change = changed_after_rotation(call, what)
             if change == REPEATED and any(REPEATED in note for note in place.files.notes):
+                continue
+            if isinstance(change, float) and change > 0:  # the scale of the scores, or a part of it: what it should be is judged below
+                q, k = (q / change, k) if what == "q" else (q, k / change)
                 continue
             if change == "changed":
                 return AttentionVerdict("differs", differs=(f"{name}: expected as they were rotated, got others (a norm, or another order)",))
@@ -217,7 +221,7 @@ def _attention_verdict(call: Call, model: Any, place: Any, options: Mapping[str,
         rows &= expected.key_mask[:, None, :, None]
     elif expected.key_mask is not None:
         rows &= expected.key_mask.any(1)[:, None, None, None]
-    seen = replace(call, q=q, k=before_repeat(call, k))
+    seen = replace(call, q=q, k=k)
     mask: Any = options.get("attention_mask")
     has_other_length = getattr(mask, "ndim", 0) == 2 and mask.shape[1] != seen.k.shape[2] and not place.is_cross  # frames of waves, stacked inputs
     is_others = place.is_cross or has_other_length or any(word in name for name in options for word in _NOT_TEXT)

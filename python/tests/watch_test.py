@@ -52,6 +52,8 @@ class Attention(nn.Module):
             k = k / k.norm(dim=-1, keepdim=True)
         if BUG == "queries are scaled twice":
             q = q / 4
+        if BUG == "scaled before the product":  # no bug: openai_privacy_filter does it
+            q, k = q / 2, k / 2
         tokens = torch.arange(x.shape[1])
         distance = tokens[:, None] - tokens
         hidden = distance < 0 if BUG != "no mask" else distance < -99
@@ -59,7 +61,7 @@ class Attention(nn.Module):
             hidden = hidden | (distance >= 5)
         if self.hidden is not None:
             hidden = hidden | self.hidden
-        factor = 3 if BUG == "scale" else 4
+        factor = {"scale": 3, "scaled before the product": 1}.get(BUG, 4)
         if ENGINE == "sdpa":
             k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
             out = nn.functional.scaled_dot_product_attention(q * (4 / factor), k, v, ~hidden)
@@ -154,17 +156,18 @@ class Watch(unittest.TestCase):
         bugs = (("no mask", "mask: expected causal, got none"), ("a window of 5", "window: expected none, got one of 5"),
                 ("scale", r"scale: expected 0.25, got 0.3333"), ("softcap", "softcap: expected none, got 30"),
                 ("heads are tiled", "repeated as a whole"), ("keys are normalised afterwards", "keys: expected as they were rotated"),
-                ("queries are scaled twice", "queries: multiplied by 0.25 after the rotation"))
+                ("queries are scaled twice", "scale: expected 0.25, got 0.0625"))
         try:
             for ENGINE in ("products", "einsum", *(("sdpa",) if hasattr(nn.functional, "scaled_dot_product_attention") else ())):
                 self.assertTrue(watched(""), ENGINE)
+                self.assertTrue(watched("scaled before the product"), ENGINE)
                 for bug, text in bugs:
                     if ENGINE == "sdpa" and bug in ("softcap", "heads are tiled"):
                         continue  # not in this function
                     with self.subTest(bug, engine=ENGINE):
                         report = watched(bug)
                         self.assertFalse(report)
-                        self.assertRegex(repr(report), text if ENGINE != "sdpa" or bug != "scale" else "queries: multiplied by 1.333")
+                        self.assertRegex(repr(report), text)
         finally:
             ENGINE = "products"
 

@@ -81,10 +81,15 @@ constexpr auto kAddedEntries = std::to_array<Family>({
     {.types = "biogpt", .encoding = kLearned, .mask = Mask::kCausal, .first = kOffset2},
     {.types = "xlm-prophetnet prophetnet",
      .encoding = kLearned,
-     .part = kEncoderDecoder,
-     .layers_key = "num_encoder_layers num_decoder_layers",
+     .part = "encoder",
+     .layers_key = "num_encoder_layers",
+     .first = {.position = 1}},
+    {.types = "xlm-prophetnet prophetnet",
+     .encoding = kLearned,
+     .part = "decoder",
+     .layers_key = "num_decoder_layers",
      .first = {.position = 1},
-     .note = "the decoder's streams of further tokens also have T5-like buckets made from hidden states"},
+     .other_attention = "scores of all streams have T5-like buckets, whose values are made from hidden states"},
     // a table, encoders
     {.types = "bert bert-generation megatron-bert visual_bert mobilebert ernie layoutlm roc_bert splinter tapas "
               "tvp align_text_model chinese_clip_text_model flava_text_model instructblip_qformer "
