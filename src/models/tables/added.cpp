@@ -88,8 +88,8 @@ constexpr auto kAddedEntries = std::to_array<Family>({
      .encoding = kLearned,
      .part = "decoder",
      .layers_key = "num_decoder_layers",
-     .first = {.position = 1},
-     .other_attention = "scores of all streams have T5-like buckets, whose values are made from hidden states"},
+     .other_attention = "scores of all streams have T5-like buckets, whose values are made from hidden states",
+     .first = {.position = 1}},
     // a table, encoders
     {.types = "bert bert-generation megatron-bert visual_bert mobilebert ernie layoutlm roc_bert splinter tapas "
               "tvp align_text_model chinese_clip_text_model flava_text_model instructblip_qformer "
