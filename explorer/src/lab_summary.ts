@@ -63,7 +63,12 @@ export function readSummary(text: string): Summary {
 
 // The same colour for a scheme in every figure, as in report.html.
 const order = ['alibi', 'rope', 'sinusoidal', 'none', 't5', 'kerple', 'learned', 'fire'];
-const styleOf = (scheme: string): number => (scheme.includes('random') ? -1 : order.findIndex((name) => scheme.startsWith(name)));
+/// A scheme that has none takes what is free in its figure.
+function stylesOf(names: string[]): Map<string, number> {
+  const styles = new Map(names.map((name) => [name, order.indexOf(name)])), free = order.map((_, style) => style).filter((style) => ![...styles.values()].includes(style));
+  for (const [name, style] of styles) if (style < 0) styles.set(name, free.shift() ?? -1);
+  return styles;
+}
 
 /// Results that belong into one figure: of one task, trained at one size, or extensions of RoPE.
 export type Group = { key: string; title: string; trained: number; isExact: boolean; results: Result[] };
@@ -94,12 +99,13 @@ export function lengthFigure(group: Group, relative: boolean): Figure {
   const marks = [0.9, 1, 1.2, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100].filter((at) => at >= least && at <= most);
   const x: Axis = { label: 'size of a sequence', least: sizes[0] * 0.97, most: Math.max(...sizes) * 1.03, log: sizes[0] > 0, reversed: false, shown: true, ticks: ticks(sizes) };
   const y: Axis = { label: group.isExact ? 'exact match, %' : relative ? 'perplexity / at trained size' : 'perplexity', least, most, log: isLog, reversed: false, shown: true, ticks: isLog ? ticks(marks) : [] };
+  const styles = stylesOf(group.results.map(nameIn)), styleOf = (one: Result) => styles.get(nameIn(one))!;
   const list = (result: Result, read: (at: Result['by_size'][0]) => number) => Float64Array.from(result.by_size, read);
   const panel: Panel = {
     title: group.title, x, y, heat: null, bands: [], words: [], frames: [], equal: false, width: 1,
     rules: group.trained ? [{ vertical: true, at: group.trained, text: 'trained' }] : [],
-    series: group.results.map((one, index) => ({ name: nameIn(one), x: list(one, (at) => at.size), y: list(one, (at) => scaled(one, at.mean)), style: one.extension === 'none' ? styleOf(one.scheme) : index, drawing: 'line' as const })),
-    envelopes: group.results.filter((one) => one.seeds > 1).map((one, index) => ({ name: nameIn(one), x: list(one, (at) => at.size), low: list(one, (at) => scaled(one, at.least)), high: list(one, (at) => scaled(one, at.most)), style: one.extension === 'none' ? styleOf(one.scheme) : index })),
+    series: group.results.map((one) => ({ name: nameIn(one), x: list(one, (at) => at.size), y: list(one, (at) => scaled(one, at.mean)), style: styleOf(one), drawing: 'line' as const })),
+    envelopes: group.results.filter((one) => one.seeds > 1).map((one) => ({ name: nameIn(one), x: list(one, (at) => at.size), low: list(one, (at) => scaled(one, at.least)), high: list(one, (at) => scaled(one, at.most)), style: styleOf(one) })),
   };
   return { kind: 'lab', title: group.title, subtitle: 'mean over seeds; shaded: the range of the seeds', note: '', width: 900, height: 520, rows: [{ panels: [panel], height: 1 }] };
 }

@@ -157,6 +157,7 @@ class Report(unittest.TestCase):
                 scores = [{"variant": "none", "length": length, "first": 0, "nll": 1.0 + 0.1 * seed + (length / 512 - 1) * (run == "rope"), "last_quarter": 1.0,
                            "by_position": [1.0] * 15 + [1.1], "passkey": 0.5} for length in (512, 2048, 4096)]
                 made[f"{run}-{seed}"] = {"run": run, "seed": seed, "scores": scores, "seconds_in_all": 1.0, "parameters": 10, "device": "cpu", "torch": "2",
+                                         "job": {"task": "text", "parent": "", "length": 512},
                                          "attention": ["posenc"], "tokens_per_second": 5, "preset": "gpu", "claims_sha256": "ab", "text_sha256": "cd"}
         verdicts = judge.judge_all(judge.read_claims()[0], made)
         answers = {one.claim["id"]: one.answer for one in verdicts}
@@ -170,6 +171,11 @@ class Report(unittest.TestCase):
             self.assertIn("95% interval (n = 5)", text_made)
             summary = json.loads((Path(folder) / "summary.json").read_text("utf-8"))
             self.assertEqual(len(summary["verdicts"]), len(verdicts))
+            self.assertEqual(summary["format"], "posenc-lab-summary-1")  # as of `posenc lab`; tests/explorer/lab_test.mjs reads one
+            shown = {(one["task"], one["scheme"]): one["by_size"] for one in summary["results"]}
+            self.assertEqual(set(shown), {("text", "rope"), ("text", "alibi"), ("text with RoPE varied", "rope"), ("pass keys", "rope"), ("pass keys", "alibi")})
+            self.assertAlmostEqual(shown["text", "alibi"][2]["mean"], math.exp(1.3))
+            self.assertAlmostEqual(shown["text", "alibi"][2]["most"], math.exp(1.5))
             for picture in ("perplexity-by-length.svg", "loss-by-position.svg", "passkey.svg"):
                 xml.parse(Path(folder) / picture)
 

@@ -43,7 +43,7 @@ const violations = async (page) => {
 };
 
 test('every verdict and result of the stored run is there', async () => {
-  const { context, page, complaints } = await open('#v=1&p=lab');
+  const { context, page, complaints } = await open('#v=1&p=lab&run=desk');
   assert.equal(await page.locator('tr[id^="claim-"]').count(), desk.verdicts.length);
   const counts = {};
   for (const answer of ['Reproduced', 'Refuted', 'Undecided', 'Not testable here']) counts[answer] = desk.verdicts.filter((one) => one.verdict === answer.toLowerCase()).length;
@@ -65,8 +65,27 @@ test('every verdict and result of the stored run is there', async () => {
   await context.close();
 });
 
+test('the run on a GPU comes first, and the other is chosen', async () => {
+  const { context, page, complaints } = await open('#v=1&p=lab');
+  const gpu = JSON.parse(readFileSync(join(SOURCE, 'docs/lab/gpu/summary.json'), 'utf8'));
+  assert.match(await page.locator('#page-lab .note').first().textContent(), new RegExp(`${gpu.models} of ${gpu.models_planned} models`));
+  assert.equal(await page.locator('tr[id^="claim-"]').count(), gpu.verdicts.length);
+  const decided = gpu.verdicts.find((one) => one.values.length === 5);
+  assert.match(await page.locator(`#claim-${decided.id}`).textContent(), /95% interval/);
+  const groups = await page.locator('#lab-task option').evaluateAll((list) => list.map((one) => one.value));
+  assert.deepEqual(new Set(groups.map((one) => one.replace(/-\d+$/, ''))), new Set(['text', 'text with RoPE varied', 'extensions', 'pass keys', 'repeat']));
+  const colours = await page.locator('.surface path.stroke').evaluateAll((list) => list.map((one) => one.getAttribute('class')));
+  const lines = gpu.results.filter((one) => one.task === 'text' && one.extension === 'none' && !one.scheme.endsWith('fine-tuned')).length;
+  assert.equal(new Set(colours).size, lines, 'a colour for each scheme');
+  await page.getByLabel('Run').selectOption('desk');
+  await page.waitForFunction((count) => document.querySelectorAll('tr[id^="claim-"]').length === count, desk.verdicts.length);
+  assert.match(page.url(), /run=desk/);
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
+
 test('tasks and schemes are chosen, and the link keeps it', async () => {
-  const { context, page } = await open('#v=1&p=lab');
+  const { context, page } = await open('#v=1&p=lab&run=desk');
   const copy = await page.locator('#lab-task option').evaluateAll((list) => list.map((one) => one.value).find((value) => value.startsWith('copy-')));
   await page.locator('#lab-task').selectOption(copy);
   await page.waitForFunction(() => /100 %|% *$/.test(document.querySelector('.lab-results tbody td:nth-child(3)')?.textContent ?? ''));
@@ -85,7 +104,7 @@ test('tasks and schemes are chosen, and the link keeps it', async () => {
 });
 
 test('a summary of one\'s own, and files that are none', async () => {
-  const { context, page, complaints } = await open('#v=1&p=lab', { viewport: { width: 320, height: 700 }, colorScheme: 'dark' });
+  const { context, page, complaints } = await open('#v=1&p=lab&run=desk', { viewport: { width: 320, height: 700 }, colorScheme: 'dark' });
   const own = structuredClone(desk);
   Object.assign(own, { preset: '', text: 'my text', models: 3, models_planned: 7 });
   own.verdicts[0].claim = 'A claim <b>of mine</b>.';

@@ -1,11 +1,17 @@
+import gpu from '../../../docs/lab/gpu/summary.json';
 import desk from '../data/desk.json';
+import { control } from '../controls';
 import { announce, h, shown, takesDrops } from '../dom';
 import { figureOf } from '../figure';
 import { type Group, type Summary, type Verdict, answers, groupsOf, intervalName, lengthFigure, openSummary, readSummary } from '../lab_summary';
 import { type Page, section, text } from '../lesson';
-import { type FlagParam, type NumberParam, type TextParam, view } from '../state';
+import { type ChoiceParam, type FlagParam, type NumberParam, type TextParam, view } from '../state';
 import { storyOf } from '../story';
 
+const run: ChoiceParam = {
+  key: 'run', label: 'Run', kind: 'choice', start: 'gpu',
+  options: [['gpu', '10.7 million parameters, trained on a GPU'], ['desk', '0.1 million parameters, trained on two cores']],
+};
 const task: TextParam = { key: 'task', label: 'Task', kind: 'text', start: 'text-32', longest: 60 };
 const relative: FlagParam = { key: 'rel', label: 'Relative to the trained size', kind: 'flag', start: true };
 const hiddenSchemes: TextParam = { key: 'off', label: 'Schemes that are not shown', kind: 'text', start: '', longest: 200 };
@@ -51,7 +57,8 @@ export const page: Page = {
   id: 'lab', title: 'The lab: who extrapolates?',
   goal: 'Published claims about positional encodings, tested by training small models.',
   render(root) {
-    let summary: Summary = readSummary(JSON.stringify(desk)), source = 'the run that comes with this page';
+    const stored = (): Summary => readSummary(JSON.stringify(view.get(run) === 'gpu' ? gpu : desk)), own = 'the run that comes with this page';
+    let chosen = view.get(run), summary = stored(), source = own;
     const about = h('p', { class: 'note' }), refused = h('p', { class: 'note', role: 'alert' });
     const aboutClaims = h('p'), verdicts = h('div'), table = h('div'), schemes = h('div', { class: 'controls', role: 'group', 'aria-label': 'Schemes' });
     const choice = h('select', { id: 'lab-task' }), ratio = h('input', { id: 'lab-relative', type: 'checkbox' });
@@ -72,7 +79,7 @@ export const page: Page = {
       cursor: { param: size, axis: 'x', range: () => [Math.min(...sizes(), 1e6), Math.max(...sizes(), 1)] },
       request: () => ({ source, models: summary.models, task: view.get(task), off: view.get(hiddenSchemes), relative: view.get(relative) }),
       made: () => { const one = kept(); return one && { ...lengthFigure(one, view.get(relative) && one.key !== 'extensions'), title: `${one.title}. The numbers are in the table below` }; },
-      command: () => (summary.preset ? `posenc lab run ${summary.preset}` : 'posenc lab train'),
+      command: () => (!summary.preset ? 'posenc lab train' : summary.preset === 'gpu' ? 'python -m posenc.lab --out run --text lab-text.xz' : `posenc lab run ${summary.preset}`),
     });
     const draw = () => {
       if (!root.isConnected) return;
@@ -111,6 +118,12 @@ export const page: Page = {
       draw();
       drawing.request();
     };
+    const follow = () => {
+      if (view.get(run) === chosen) return draw();
+      chosen = view.get(run);
+      [summary, source] = [stored(), own];
+      fill();
+    };
     const take = async (file?: File) => {
       if (!file) return;
       try {
@@ -133,8 +146,8 @@ export const page: Page = {
     ratio.addEventListener('change', () => view.set(relative, ratio.checked));
 
     root.append(
-      text('`posenc lab` trains small Transformers that differ in their positional encoding alone, evaluates them past the length of training, and judges published claims by thresholds that are fixed beforehand. The models are tiny: read the order of the lines, not their values.'),
-      about,
+      text('`posenc lab` trains small Transformers that differ in their positional encoding alone, evaluates them past the length of training, and judges published claims by thresholds that are fixed beforehand. The models are small: read the order of the lines, not their values.'),
+      control(run), about,
       section('Results by length', h('div', { class: 'controls', role: 'group', 'aria-label': 'Controls' },
         h('div', { class: 'control twice' }, h('label', { for: choice.id }, 'Task'), choice),
         h('div', { class: 'control check' }, ratio, h('label', { for: ratio.id }, relative.label))), schemes, drawing,
@@ -142,7 +155,7 @@ export const page: Page = {
       section('Published claims, and what came out', aboutClaims, verdicts),
       section('Show your own run', text('A run writes `summary.json` to its folder. The file is read in this page and sent nowhere.'), box),
       section('The same as a story', storyOf({ name: 'who-extrapolates' })));
-    view.onChange(draw);
+    view.onChange(follow);
     fill();
   },
 };

@@ -11,6 +11,7 @@ from .judge import Verdict, by_chance, estimate
 from .lines import Line, chart, maps
 
 MAPPED = ("rope", "alibi", "t5", "sinusoidal", "none", "swan", "forget", "kerple")  # runs of which attention is drawn
+VARIED = ("rope", "p-rope", "base-100", "base-500k", "interleaved", "swan")  # shown beside each other
 ANSWERS = ("reproduced", "refuted", "undecided", "not testable here")
 
 
@@ -174,17 +175,60 @@ def markdown(results: Any, verdicts: list[Verdict], pictures: list[str], wanted:
     return "\n".join(lines) + "\n"
 
 
-def summary(results: Any, verdicts: list[Verdict]) -> dict[str, Any]:
-    return {"format": "posenc-lab-gpu-summary-1", "by_chance": by_chance(verdicts), "verdicts": [
-        {"id": one.claim["id"], "claim": one.claim["claim"], "verdict": one.answer, "reason": one.reason, "values": one.values, "threshold": threshold(one.claim),
-         "mean": one.estimate.mean if one.estimate else None, "interval": [one.estimate.low, one.estimate.high] if one.estimate else None,
-         "interval_kind": one.estimate.kind if one.estimate else None, "n": one.estimate.n if one.estimate else 0,
-         "paper_effect": one.claim.get("paper_effect"), "effect_over_published": one.share} for one in verdicts],
-        "results": len(results)}
+def _by_size(values: dict[int, list[float]], exp: bool) -> list[dict[str, float]]:
+    found = []
+    for size, all_of in values.items():
+        made = estimate(all_of)
+        mean, least, most = ((math.exp(one) if exp else one) for one in (made.mean, min(all_of), max(all_of)))
+        found.append({"size": size, "mean": mean, "least": least, "most": most})
+    return found
+
+
+def by_scheme(results: Any) -> list[dict[str, Any]]:
+    """Each run as `posenc lab` gives a scheme: perplexity, exact match and pass keys by size; extensions of RoPE apart."""
+    rows = []
+    for run in dict.fromkeys(result["run"] for result in results.values()):
+        of_run = [result for result in results.values() if result["run"] == run]
+        job = of_run[0]["job"]
+        common = {"seeds": len(of_run), "parameters": of_run[0]["parameters"]}
+        scheme = f"{run}, fine-tuned" if run.startswith(("tuned-", "rope-longer")) else run.removeprefix(f"{job['task']}-")
+
+        def row(task: str, name: str, extension: str, measure: str, values: dict[int, list[float]]) -> None:
+            finite = {size: all_of for size, all_of in values.items() if all(map(math.isfinite, all_of))}
+            if finite:
+                rows.append({"task": task, "scheme": name, "extension": extension, **common, "measure": measure, "by_size": _by_size(finite, measure == "perplexity")})
+
+        plain = scores_of(results, run, "none", "nll")
+        if run not in VARIED[1:]:
+            row("masked-text" if job["task"] == "masked" else "text", scheme, "none", "perplexity", plain)
+        if run in VARIED:
+            row("text with RoPE varied", scheme, "none", "perplexity", plain)
+        warm = scores_of(results, run, "temperature", "nll") if run == "swan" else {}
+        if warm and job["length"] in plain:  # within the trained length it changes nothing
+            row("text with RoPE varied", f"{scheme}, scaled scores", "none", "perplexity", {job["length"]: plain[job["length"]], **warm})
+        for extension in ("linear", "ntk", "yarn"):
+            row("text", scheme, extension, "perplexity", scores_of(results, run, extension, "nll"))
+        row("pass keys", scheme, "none", "exact match", scores_of(results, run, "none", "passkey"))
+        row(job["task"], scheme, "none", "exact match", scores_of(results, run, "none", "exact"))
+    tasks = list(dict.fromkeys(one["task"] for one in rows))
+    return sorted(rows, key=lambda one: tasks.index(one["task"]))
+
+
+def summary(results: Any, verdicts: list[Verdict], wanted: int = 0) -> dict[str, Any]:
+    """What `posenc lab` writes as summary.json, which the explorer shows, with the effect beside the paper's."""
+    some = next(iter(results.values()))
+    return {"format": "posenc-lab-summary-1", "preset": some.get("preset", ""), "text": "documentation and dictionaries of Debian", "models": len(results),
+            "models_planned": max(wanted, len(results)), "by_chance": by_chance(verdicts), "verdicts": [
+                {"id": one.claim["id"], "claim": one.claim["claim"], "source": one.claim["source"], "published": one.claim["published"], "verdict": one.answer,
+                 "measure": one.claim["measure"], "threshold": threshold(one.claim), "mean": one.estimate.mean if one.estimate else None,
+                 "interval_95": [one.estimate.low, one.estimate.high] if one.estimate and one.estimate.n > 1 else [],
+                 "values": [one.values[seed] for seed in sorted(one.values)], "unit": one.claim.get("unit", ""), "reason": one.reason,
+                 "paper_effect": one.claim.get("paper_effect"), "effect_over_published": one.share} for one in verdicts],
+            "results": by_scheme(results)}
 
 
 def write(out: Path, results: Any, verdicts: list[Verdict], wanted: int = 0) -> None:
     """wanted: how many results the whole preset has."""
     pictures = figures(out, results)
     (out / "report.md").write_text(markdown(results, verdicts, pictures, wanted), "utf-8")
-    (out / "summary.json").write_text(json.dumps(summary(results, verdicts), indent=1) + "\n", "utf-8")
+    (out / "summary.json").write_text(json.dumps(summary(results, verdicts, wanted), indent=1) + "\n", "utf-8")
