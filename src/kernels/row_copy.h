@@ -34,6 +34,11 @@ template <class To, class From> struct RowCopy {
       }
       for (std::int64_t f = 0; f < features; ++f) to[f * to_stride] = from[f * from_stride];
     } else if constexpr (std::is_same_v<To, Q8Block>) {
+#if POSENC_CPU_BACKEND
+      if constexpr (sizeof(From) <= 4) {
+        if (by_vectors && from_stride == 1) return cpu::quantise_row(to, from, features);
+      }
+#endif
       for (std::int64_t f = 0; f < features; f += Q8Block::kElements, ++to) {
         float block[Q8Block::kElements];
         for (std::int64_t i = 0; i < Q8Block::kElements; ++i) {

@@ -1,5 +1,7 @@
 #include "kernels/cpu/row_math.h"
 
+#include <bit>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_math.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -143,6 +145,46 @@ void quantise_f32(E4M3* out, const float* x, float scale, std::int64_t n) { quan
 void quantise_f16(E4M3* out, const Half* x, float scale, std::int64_t n) { quantise(out, x, scale, n); }
 void quantise_bf16(E4M3* out, const BFloat16* x, float scale, std::int64_t n) { quantise(out, x, scale, n); }
 
+// numerics::q8_block_of, by vectors.
+template <class T> HWY_INLINE void quantise_block(Q8Block* HWY_RESTRICT out, const T* HWY_RESTRICT x) {
+  const hn::CappedTag<float, static_cast<std::size_t>(Q8Block::kElements)> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<std::int8_t, decltype(d)> d8;
+  const hn::CappedTag<float, 1> one;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto most =
+      hn::Zero(di);  // sizes of floats are in the order of their bits; those that are not finite are above all others
+#pragma GCC unroll 8
+  for (std::int64_t i = 0; i < Q8Block::kElements; i += lanes) {
+    most = hn::Max(most, hn::BitCast(di, hn::Abs(load_as(d, x + i))));
+  }
+  const std::int32_t bits = hn::GetLane(hn::MaxOfLanes(di, most));
+  if (bits >= 0x7F800000) {
+    *out = {Half{0x7E00}, {}};
+    return;
+  }
+  const float step = std::bit_cast<float>(bits) / 127.0f;
+  store_as(one, hn::Set(one, step), &out->scale);
+  const auto by = hn::Set(d, step > 0x1p-128f ? 1.0f / step : 0.0f);
+#pragma GCC unroll 8
+  for (std::int64_t i = 0; i < Q8Block::kElements; i += lanes) {
+    const auto value = load_as(d, x + i);
+    const auto scaled = hn::Mul(hn::Abs(value), by);
+    const auto whole = hn::ConvertTo(di, scaled);
+    const auto is_up = hn::Ge(hn::Sub(scaled, hn::ConvertTo(d, whole)), hn::Set(d, 0.5f));  // the rest is exact
+    const auto rounded = hn::Sub(whole, hn::VecFromMask(di, hn::RebindMask(di, is_up)));
+    const auto is_negative = hn::RebindMask(di, hn::Lt(value, hn::Zero(d)));
+    hn::StoreU(hn::DemoteTo(d8, hn::IfThenElse(is_negative, hn::Neg(rounded), rounded)), d8, out->values + i);
+  }
+}
+template <class T>
+HWY_INLINE void quantise_blocks(Q8Block* HWY_RESTRICT out, const T* HWY_RESTRICT x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += Q8Block::kElements) quantise_block(out++, x + i);
+}
+void blocks_of_f32(Q8Block* out, const float* x, std::int64_t n) { quantise_blocks(out, x, n); }
+void blocks_of_f16(Q8Block* out, const Half* x, std::int64_t n) { quantise_blocks(out, x, n); }
+void blocks_of_bf16(Q8Block* out, const BFloat16* x, std::int64_t n) { quantise_blocks(out, x, n); }
+
 void sum_f32(double* HWY_RESTRICT sums, const float* HWY_RESTRICT x, std::int64_t n) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
@@ -174,6 +216,9 @@ HWY_EXPORT(copy_f32);
 HWY_EXPORT(quantise_f32);
 HWY_EXPORT(quantise_f16);
 HWY_EXPORT(quantise_bf16);
+HWY_EXPORT(blocks_of_f32);
+HWY_EXPORT(blocks_of_f16);
+HWY_EXPORT(blocks_of_bf16);
 HWY_EXPORT(sum_f32);
 
 void add_rows(const AddRows<float, float>& job) noexcept { HWY_DYNAMIC_DISPATCH(add_f32)(job); }
@@ -205,6 +250,15 @@ void quantise_row(E4M3* out, const Half* x, float scale, std::int64_t n) noexcep
 }
 void quantise_row(E4M3* out, const BFloat16* x, float scale, std::int64_t n) noexcept {
   HWY_DYNAMIC_DISPATCH(quantise_bf16)(out, x, scale, n);
+}
+void quantise_row(Q8Block* out, const float* x, std::int64_t n) noexcept {
+  HWY_DYNAMIC_DISPATCH(blocks_of_f32)(out, x, n);
+}
+void quantise_row(Q8Block* out, const Half* x, std::int64_t n) noexcept {
+  HWY_DYNAMIC_DISPATCH(blocks_of_f16)(out, x, n);
+}
+void quantise_row(Q8Block* out, const BFloat16* x, std::int64_t n) noexcept {
+  HWY_DYNAMIC_DISPATCH(blocks_of_bf16)(out, x, n);
 }
 void sum_row(double* sums, const float* x, std::int64_t n) noexcept { HWY_DYNAMIC_DISPATCH(sum_f32)(sums, x, n); }
 

@@ -41,6 +41,11 @@ void quantise_row(E4M3* out, const float* x, float scale, std::int64_t n) noexce
 void quantise_row(E4M3* out, const Half* x, float scale, std::int64_t n) noexcept;
 void quantise_row(E4M3* out, const BFloat16* x, float scale, std::int64_t n) noexcept;
 
+/// Whole blocks, as numerics::q8_block_of makes them.
+void quantise_row(Q8Block* out, const float* x, std::int64_t n) noexcept;
+void quantise_row(Q8Block* out, const Half* x, std::int64_t n) noexcept;
+void quantise_row(Q8Block* out, const BFloat16* x, std::int64_t n) noexcept;
+
 /// sums[i] += x[i].
 void sum_row(double* sums, const float* x, std::int64_t n) noexcept;
 
