@@ -57,9 +57,10 @@ struct Shape {
   std::int64_t queries, group, keys, features, value_features;
 };
 // One query, groups that share a load, blocks of queries; keys that end within a vector, a step, a split.
-constexpr Shape kShapes[] = {{1, 1, 2500, 64, 64}, {1, 3, 97, 128, 32}, {1, 4, 150, 64, 64},  {1, 8, 131, 64, 96},
-                             {3, 4, 97, 32, 64},   {1, 17, 96, 64, 64}, {2, 16, 70, 64, 160}, {33, 2, 140, 64, 64},
-                             {70, 1, 70, 32, 32},  {1, 2, 5, 96, 32}};
+constexpr Shape kShapes[] = {{1, 1, 2500, 64, 64}, {1, 3, 97, 128, 32},   {1, 4, 150, 64, 64},  {1, 8, 131, 64, 96},
+                             {3, 4, 97, 32, 64},   {1, 17, 96, 64, 64},   {2, 16, 70, 64, 160}, {1, 2, 1100, 64, 64},
+                             {1, 6, 67, 96, 64},   {1, 15, 2100, 32, 96}, {33, 2, 140, 64, 64}, {70, 1, 70, 32, 32},
+                             {1, 2, 5, 96, 32}};
 
 template <class T>
 void expect_formula(const Shape& shape, const AttentionOptions& options, const Question& question) {
@@ -280,6 +281,29 @@ TEST(Q8Attention, PlansAllocateNothing) {
           EXPECT_EQ(tests::allocations - before, 0);
         }
         EXPECT_EQ(got.values, want.values);
+      }
+    }
+  });
+}
+
+// A decoding step reads blocks where they are: it takes the memory of a cache of f32, which is not widened either. One of e4m3 is,
+// if four rows share its keys.
+TEST(Q8Attention, NoRowsAreWidened) {
+  constexpr std::int64_t kKeys = 300, kD = 128;
+  const Cache blocks(kKeys, kD, 2);
+  const Heads<float> numbers(1, kKeyHeads, kKeys, kD);
+  const std::vector<E4M3> bytes(numbers.values.size());
+  const ConstTensorView e4m3 = view(bytes.data(), {1, kKeyHeads, kKeys, kD});
+  for_each_host_engine([&] {
+    if (backend() != "cpu") return;
+    for (const std::int64_t group : {1, 2, 3, 4, 8, 16}) {
+      const Heads<float> q(1, kKeyHeads * group, 1, kD);
+      const auto bytes_for = [&](const ConstTensorView& cache) {
+        return workspace_bytes(plan_attention({q.view(), cache, cache}, {}), 1);
+      };
+      EXPECT_EQ(bytes_for(blocks.view()), bytes_for(numbers.view())) << group;
+      if (group >= 4) {
+        EXPECT_GT(bytes_for(e4m3), bytes_for(blocks.view())) << group;
       }
     }
   });

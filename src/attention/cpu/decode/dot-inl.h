@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 
 #include "attention/cpu/decode/rows-inl.h"
 
@@ -16,14 +17,51 @@ namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 HWY_INLINE float lane_sum(VF s) { return hn::GetLane(hn::SumOfLanes(DF(), s)); }
+#if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 // The sums of four vectors.
 HWY_INLINE void store_sums(VF a, VF b, VF c, VF d, float* out) {
-#if HWY_TARGET == HWY_NEON
-  vst1q_f32(out, vpaddq_f32(vpaddq_f32(a.raw, b.raw), vpaddq_f32(c.raw, d.raw)));
-#else
   out[0] = lane_sum(a), out[1] = lane_sum(b), out[2] = lane_sum(c), out[3] = lane_sum(d);
+}
+// out[i] (+)= the sum of a vector · scales[i], for four.
+HWY_INLINE void add_sums(VF a, VF b, VF c, VF d, const float* scales, bool is_first, float* out) {
+  float sums[4];
+  store_sums(a, b, c, d, sums);
+  for (int i = 0; i < 4; ++i) out[i] = is_first ? sums[i] * scales[i] : std::fma(sums[i], scales[i], out[i]);
+}
+#else
+// A vector that holds, in a quarter of its lanes each, the sums of four.
+using VFour = hn::Vec<hn::FixedTag<float, 4> >;
+template <class D> HWY_INLINE VFour add_halves(D d, hn::Vec<D> s) {
+  if constexpr (hn::MaxLanes(d) == 4) {
+    return s;
+  } else {
+    const hn::Half<D> half;
+    return add_halves(half, hn::Add(hn::LowerHalf(half, s), hn::UpperHalf(half, s)));
+  }
+}
+HWY_INLINE VFour sums_of(VF a, VF b, VF c, VF e) {
+#if HWY_TARGET == HWY_NEON
+  return VFour(vpaddq_f32(vpaddq_f32(a.raw, b.raw), vpaddq_f32(c.raw, e.raw)));
+#else
+  const DF d;
+  const hn::RepartitionToWide<DF> pairs;
+  const auto ab = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  const auto ce = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
+  return add_halves(d, hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce)),
+                               hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce))));
 #endif
 }
+// The sums of four vectors.
+HWY_INLINE void store_sums(VF a, VF b, VF c, VF d, float* out) {
+  hn::StoreU(sums_of(a, b, c, d), hn::FixedTag<float, 4>(), out);
+}
+// out[i] (+)= the sum of a vector · scales[i], for four.
+HWY_INLINE void add_sums(VF a, VF b, VF c, VF d, const float* scales, bool is_first, float* out) {
+  const hn::FixedTag<float, 4> four;
+  const VFour sums = sums_of(a, b, c, d), by = hn::LoadU(four, scales);
+  hn::StoreU(is_first ? hn::Mul(sums, by) : hn::MulAdd(sums, by, hn::LoadU(four, out)), four, out);
+}
+#endif
 
 #if HWY_TARGET == HWY_AVX3
 // The sums of sixteen vectors: halves are added until one vector holds them all.

@@ -28,17 +28,17 @@ struct PassMemory {
   bool by_unit;  // whether a matrix unit multiplies
   NativeRoom room;
   // 16-bit values that are multiplied in f32 are widened once if eight or more rows use them; if eight rows share a load,
-  // 32 or more. Those of 8 bits, which take longer to widen, if four do.
-  bool widens_values = !by_unit && v.in_place && v.type != DataType::kF32 &&
-                       rows >= (is_of_8_bits(v.type)                  ? 1
+  // 32 or more. Those of e4m3, which take longer to widen, if four do. Those of q8_0 are widened in registers.
+  bool widens_values = !by_unit && v.in_place && v.type != DataType::kF32 && v.type != DataType::kQ8_0 &&
+                       rows >= (v.type == DataType::kE4M3             ? 1
                                 : transposes_keys(rows, v.x.features) ? 8
                                                                       : 2) *
                                    kFewRows;
   AlignedVector<float> wide_values =
       AlignedVector<float>(widens_values ? static_cast<std::size_t>(kDecodeStep * v.x.features) : 0);
   // So are keys, from 32 rows on; with fewer, it costs more than it saves.
-  bool widens_keys = !by_unit && k.in_place &&
-                     (is_of_8_bits(k.type)
+  bool widens_keys = !by_unit && k.in_place && k.type != DataType::kQ8_0 &&
+                     (k.type == DataType::kE4M3
                           ? rows >= kFewRows
                           : rows >= 8 * kFewRows && !transposes_keys(rows, k.x.features) && k.type != DataType::kF32);
   AlignedVector<float> wide_keys =

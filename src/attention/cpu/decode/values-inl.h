@@ -11,7 +11,7 @@
 
 #include "attention/cpu/decode/add-inl.h"
 #include "attention/cpu/decode/pass-inl.h"
-#include "attention/cpu/decode/q8-inl.h"
+#include "attention/cpu/decode/q8_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -95,7 +95,7 @@ HWY_NOINLINE void add_in_f32(SplitPass& pass, const Step& step, const StepRows& 
     const float* const weights = step.scores(0);
     const float* const rescale = step.block.rescale;
     std::int64_t r = done;
-    if constexpr (sizeof(V) == 2 || sizeof(V) == 4) {  // those of 8 bits were widened for four rows and more
+    if constexpr (sizeof(V) == 2 || sizeof(V) == 4) {  // those of e4m3 were widened for four rows and more
 #if HWY_TARGET == HWY_AVX3
       for (; features % 32 == 0 && r + kManyRows <= pass.rows; r += kManyRows) {
         add_rows_8<V>(weights + r * pass.stride, pass.stride, from, count, features, rescale + r, r == 0,
@@ -105,6 +105,15 @@ HWY_NOINLINE void add_in_f32(SplitPass& pass, const Step& step, const StepRows& 
       for (; takes_fours && r + 4 <= pass.rows; r += 4) {
         add_rows_4<V>(weights + r * pass.stride, pass.stride, from, count, features, rescale + r, r == 0,
                       step.block.sums + r * features);
+      }
+    }
+    if constexpr (std::is_same_v<V, Q8Block>) {
+      if (pass.rows > 1) {
+        with_places(from, count, [&](const auto& rows) HWY_ATTR {
+          add_q8_rows(weights + r * pass.stride, pass.stride, pass.rows - r, rows, count, features, rescale + r,
+                      r == 0, step.block.sums + r * features);
+        });
+        return;
       }
     }
     for (; r < pass.rows; ++r) {

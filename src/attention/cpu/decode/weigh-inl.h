@@ -12,7 +12,7 @@
 
 #include "attention/cpu/decode/dot-inl.h"
 #include "attention/cpu/decode/pass-inl.h"
-#include "attention/cpu/decode/q8-inl.h"
+#include "attention/cpu/decode/q8_rows-inl.h"
 #include "attention/cpu/masks-inl.h"
 #include "attention/cpu/tanh-inl.h"
 #include "terms/all-inl.h"
