@@ -189,7 +189,8 @@ void measure_layouts(DataType type, const limits::Effort& effort, std::vector<At
 
 // A cache of 8 bits beside one of bf16: half the bytes, or 17 of 32.
 void measure_8_bits(DataType type, const limits::Effort& effort, std::vector<AttentionFigure>& figures) {
-  for (const auto& [group, features] : {std::pair<std::int64_t, std::int64_t>{1, 64}, {1, 128}, {4, 128}, {8, 64}}) {
+  for (const auto& [group, features] :
+       {std::pair<std::int64_t, std::int64_t>{1, 64}, {1, 128}, {2, 64}, {4, 64}, {4, 128}, {8, 64}, {16, 64}}) {
     const CacheShape shape{.features = features};
     const AttentionOptions options{.causal = true};
     Step plain(1, group, 16384, DataType::kBF16, options, shape), step(1, group, 16384, type, options, shape);
