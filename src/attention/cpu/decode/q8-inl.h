@@ -19,12 +19,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 // scales[row] of one block of at most kDecodeStep rows, and zeros up to a multiple of four and a whole vector.
 template <class Rows>
 HWY_INLINE void load_scales(const Rows& rows, std::int64_t count, std::int64_t block, float* HWY_RESTRICT scales) {
-  HWY_ALIGN std::uint16_t bits[kDecodeStep];
-  for (std::int64_t j = 0; j < count; ++j) bits[j] = (static_cast<const Q8Block*>(rows[j]) + block)->scale.bits;
+  HWY_ALIGN Half halves[kDecodeStep];
+  for (std::int64_t j = 0; j < count; ++j) halves[j] = (static_cast<const Q8Block*>(rows[j]) + block)->scale;
   std::int64_t end = count;
-  for (; end % 4 != 0 || end % lanes() != 0; ++end) bits[end] = 0;
+  for (; end % 4 != 0 || end % lanes() != 0; ++end) halves[end] = Half{0};
   for (std::int64_t j = 0; j < end; j += lanes()) {
-    hn::StoreU(convert::load_as(DF(), reinterpret_cast<const Half*>(bits + j)), DF(), scales + j);
+    hn::StoreU(convert::load_as(DF(), halves + j), DF(), scales + j);
   }
 }
 
