@@ -55,23 +55,23 @@ HWY_INLINE void transpose_block(const Q8Block* const* block, std::int64_t j, Q8L
 // Up to a whole vector, lanes past the last key have any numbers, and a scale of 0.
 template <class Rows>
 HWY_INLINE void load_lanes(const Rows& keys, std::int64_t count, std::int64_t block, Q8Lanes& to) {
-  HWY_ALIGN std::uint16_t scales[kDecodeStep];
+  HWY_ALIGN Half scales[kDecodeStep];
   std::int64_t j = 0;
   for (; j < count; j += 4) {
     const Q8Block* blocks[4];
 #pragma GCC unroll 4
     for (std::int64_t key = 0; key < 4; ++key) {
       blocks[key] = static_cast<const Q8Block*>(keys[j + key]) + block;
-      scales[j + key] = blocks[key]->scale.bits;
+      scales[j + key] = blocks[key]->scale;
     }
     transpose_block(blocks, j, to);
   }
   for (; j % lanes() != 0; ++j) {
-    scales[j] = 0;
+    scales[j] = Half{0};
     for (auto& word : to.words) word[j] = 0;
   }
   for (j = 0; j < count; j += lanes()) {
-    hn::Store(convert::load_as(DF(), reinterpret_cast<const Half*>(scales + j)), DF(), to.scales + j);
+    hn::Store(convert::load_as(DF(), scales + j), DF(), to.scales + j);
   }
 }
 // Number `kByte` of each word.
