@@ -147,7 +147,7 @@ export const page: Page = {
 
     root.append(
       text('`posenc lab` trains small Transformers that differ in their positional encoding alone, evaluates them past the length of training, and judges published claims by thresholds that are fixed beforehand. The models are small: read the order of the lines, not their values.'),
-      control(run), about,
+      h('div', { class: 'controls', role: 'group', 'aria-label': 'Which run' }, control(run)), about,
       section('Results by length', h('div', { class: 'controls', role: 'group', 'aria-label': 'Controls' },
         h('div', { class: 'control twice' }, h('label', { for: choice.id }, 'Task'), choice),
         h('div', { class: 'control check' }, ratio, h('label', { for: ratio.id }, relative.label))), schemes, drawing,
