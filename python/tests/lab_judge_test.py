@@ -173,7 +173,7 @@ class Report(unittest.TestCase):
             self.assertEqual(len(summary["verdicts"]), len(verdicts))
             self.assertEqual(summary["format"], "posenc-lab-summary-1")  # as of `posenc lab`; tests/explorer/lab_test.mjs reads one
             shown = {(one["task"], one["scheme"]): one["by_size"] for one in summary["results"]}
-            self.assertEqual(set(shown), {("text", "rope"), ("text", "alibi"), ("text with RoPE varied", "rope"), ("pass keys", "rope"), ("pass keys", "alibi")})
+            self.assertEqual(set(shown), {("text", "rope"), ("text", "alibi"), ("RoPE varied", "rope"), ("pass keys", "rope"), ("pass keys", "alibi")})
             self.assertAlmostEqual(shown["text", "alibi"][2]["mean"], math.exp(1.3))
             self.assertAlmostEqual(shown["text", "alibi"][2]["most"], math.exp(1.5))
             for picture in ("perplexity-by-length.svg", "loss-by-position.svg", "passkey.svg"):

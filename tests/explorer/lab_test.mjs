@@ -73,7 +73,7 @@ test('the run on a GPU comes first, and the other is chosen', async () => {
   const decided = gpu.verdicts.find((one) => one.values.length === 5);
   assert.match(await page.locator(`#claim-${decided.id}`).textContent(), /95% interval/);
   const groups = await page.locator('#lab-task option').evaluateAll((list) => list.map((one) => one.value));
-  assert.deepEqual(new Set(groups.map((one) => one.replace(/-\d+$/, ''))), new Set(['text', 'text with RoPE varied', 'extensions', 'pass keys', 'repeat']));
+  assert.deepEqual(new Set(groups.map((one) => one.replace(/-\d+$/, ''))), new Set(['text', 'RoPE varied', 'extensions', 'pass keys', 'repeat']));
   const colours = await page.locator('.surface path.stroke').evaluateAll((list) => list.map((one) => one.getAttribute('class')));
   const lines = gpu.results.filter((one) => one.task === 'text' && one.extension === 'none' && !one.scheme.endsWith('fine-tuned')).length;
   assert.equal(new Set(colours).size, lines, 'a colour for each scheme');

@@ -10,7 +10,7 @@ import { storyOf } from '../story';
 
 const run: ChoiceParam = {
   key: 'run', label: 'Run', kind: 'choice', start: 'gpu',
-  options: [['gpu', '10.7 million parameters, trained on a GPU'], ['desk', '0.1 million parameters, trained on two cores']],
+  options: [['gpu', '10.7 M parameters, one GPU'], ['desk', '0.1 M parameters, two cores']],
 };
 const task: TextParam = { key: 'task', label: 'Task', kind: 'text', start: 'text-32', longest: 60 };
 const relative: FlagParam = { key: 'rel', label: 'Relative to the trained size', kind: 'flag', start: true };

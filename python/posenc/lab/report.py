@@ -202,10 +202,10 @@ def by_scheme(results: Any) -> list[dict[str, Any]]:
         if run not in VARIED[1:]:
             row("masked-text" if job["task"] == "masked" else "text", scheme, "none", "perplexity", plain)
         if run in VARIED:
-            row("text with RoPE varied", scheme, "none", "perplexity", plain)
+            row("RoPE varied", scheme, "none", "perplexity", plain)
         warm = scores_of(results, run, "temperature", "nll") if run == "swan" else {}
         if warm and job["length"] in plain:  # within the trained length it changes nothing
-            row("text with RoPE varied", f"{scheme}, scaled scores", "none", "perplexity", {job["length"]: plain[job["length"]], **warm})
+            row("RoPE varied", f"{scheme}, scaled scores", "none", "perplexity", {job["length"]: plain[job["length"]], **warm})
         for extension in ("linear", "ntk", "yarn"):
             row("text", scheme, extension, "perplexity", scores_of(results, run, extension, "nll"))
         row("pass keys", scheme, "none", "exact match", scores_of(results, run, "none", "passkey"))
