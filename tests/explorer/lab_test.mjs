@@ -77,7 +77,7 @@ test('the run on a GPU comes first, and the other is chosen', async () => {
   const colours = await page.locator('.surface path.stroke').evaluateAll((list) => list.map((one) => one.getAttribute('class')));
   const lines = gpu.results.filter((one) => one.task === 'text' && one.extension === 'none' && !one.scheme.endsWith('fine-tuned')).length;
   assert.equal(new Set(colours).size, lines, 'a colour for each scheme');
-  await page.getByLabel('Run').selectOption('desk');
+  await page.getByLabel('Run', { exact: true }).selectOption('desk');
   await page.waitForFunction((count) => document.querySelectorAll('tr[id^="claim-"]').length === count, desk.verdicts.length);
   await page.waitForFunction(() => location.hash.includes('run=desk'));
   assert.deepEqual(complaints, []);
