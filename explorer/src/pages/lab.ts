@@ -53,6 +53,21 @@ function resultTable(group: Group): HTMLElement {
       }))))));
 }
 
+// Whether a scheme is shown.
+function schemeBox(name: string, index: number, off: Set<string>): HTMLElement {
+  const box = h('input', { type: 'checkbox', id: `lab-scheme-${index}` });
+  box.checked = !off.has(name);
+  box.disabled = view.locks(hiddenSchemes.key);
+  box.addEventListener('change', () => {
+    const next = new Set(off);
+    if (box.checked) next.delete(name);
+    else next.add(name);
+    view.set(hiddenSchemes, [...next].join(','));
+    document.getElementById(`lab-scheme-${index}`)?.focus();
+  });
+  return h('div', { class: 'control check' }, box, h('label', { for: box.id }, name));
+}
+
 export const page: Page = {
   id: 'lab', title: 'The lab: who extrapolates?',
   goal: 'Published claims about positional encodings, tested by training small models.',
@@ -92,19 +107,7 @@ export const page: Page = {
       ratio.checked = view.get(relative);
       ratio.disabled = whole.isExact || view.locks(relative.key);
       choice.disabled = view.locks(task.key);
-      schemes.replaceChildren(...whole.results.map((one, index) => {
-        const box = h('input', { type: 'checkbox', id: `lab-scheme-${index}` });
-        box.checked = !off.has(name(one));
-        box.disabled = view.locks(hiddenSchemes.key);
-        box.addEventListener('change', () => {
-          const next = hidden();
-          if (box.checked) next.delete(name(one));
-          else next.add(name(one));
-          view.set(hiddenSchemes, [...next].join(','));
-          document.getElementById(`lab-scheme-${index}`)?.focus();
-        });
-        return h('div', { class: 'control check' }, box, h('label', { for: box.id }, name(one)));
-      }));
+      schemes.replaceChildren(...whole.results.map((one, index) => schemeBox(name(one), index, off)));
       table.replaceChildren(resultTable(whole));
     };
     const fill = () => {
