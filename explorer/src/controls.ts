@@ -22,7 +22,7 @@ function fromPlace(param: NumberParam, place: number): number {
 }
 
 /// Sets what differs: a list that is given its own choice again makes Chromium read all forms of the page, for its autofill.
-export function take<Box extends HTMLInputElement | HTMLSelectElement>(box: Box, values: Partial<Box>): void {
+export function take<Box extends HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement>(box: Box, values: Partial<Box>): void {
   for (const name in values) if (box[name] !== values[name]) box[name] = values[name]!;
 }
 
@@ -59,7 +59,8 @@ function numberControl(param: NumberParam): HTMLElement {
   });
   view.onChange(refresh);
   refresh();
-  return h('div', { class: 'control' }, h('label', { for: id }, param.label), box, slider);
+  // each lies in a place of a known size: what changes in it is laid out on its own, not with the page
+  return h('div', { class: 'control' }, h('label', { for: id }, param.label), h('div', { class: 'place box' }, h('div', {}, box)), h('div', { class: 'place' }, h('div', {}, slider)));
 }
 
 export function control(param: Param): HTMLElement {

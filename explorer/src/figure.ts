@@ -6,6 +6,7 @@ import { announce, copyText, h, put, shown, svg, words, write } from './dom';
 import { type Drawn, type Placed, drawFigure, fromX, fromY, hatchNegative, isDark, paintHeat, paintScale, toX, toY } from './draw';
 import { rowsOf, savers } from './figure_files';
 import { follow } from './follow';
+import { spend, withFrame } from './pace';
 import { chipsAt, nearest, placeBox, placeMarks, reaches, readingAt, readoutBox } from './readout';
 import { type NumberParam, held, view } from './state';
 
@@ -63,11 +64,15 @@ export class PeFigure extends HTMLElement {
   private inCode!: HTMLDetailsElement;
   private codes = h('div');
   private coded = '';
-  private frame = 0;
+  private isAsking = false;
+  private isResting = false;
   private fingers = new Map<number, [number, number]>();
   private pinch?: { apart: number; value: number };
   private scrub?: { from: number; value: number };
   private pointer?: [number, number];
+  private readout?: HTMLElement;
+  private notedAt = 0;
+  private isNoting = false;
   private wide = 0;
   private asked = '';
   private turn = 0;
@@ -148,16 +153,26 @@ export class PeFigure extends HTMLElement {
     removeEventListener('afterprint', this.fromPaper);
   }
 
-  /// At most one computation per frame, with the newest values.
+  /// At most one computation per frame, with the newest values. What is not on the screen waits until nothing moves.
   request(): void {
-    if (this.frame) return;
+    if (this.isAsking || this.isResting) return;
     this.dataset.waiting = 'yes';
-    this.frame = requestAnimationFrame((now) => {
-      countFrame(now);
-      this.frame = 0;
-      this.ready = this.update();
-    });
+    if (!this.isSeen && this.made && view.isMoving(restTime)) {
+      this.isResting = true;
+      void view.rest(restTime).then(() => {
+        this.isResting = false;
+        this.ready = this.update();
+      });
+      return;
+    }
+    this.isAsking = true;
+    withFrame(this.turnCame);
   }
+  private turnCame = (now: number): void => {
+    countFrame(now);
+    this.isAsking = false;
+    this.ready = this.update();
+  };
 
   private async update(): Promise<void> {
     if (!this.isConnected) return;
@@ -166,15 +181,31 @@ export class PeFigure extends HTMLElement {
     try {
       if (!await this.compute(mine)) return;
       this.note.classList.remove('refused');
-      write(this.note, this.made?.note ?? '');
+      this.showNote();
       this.dispatchEvent(new Event('drawn'));
     } catch (error) {
       if (error instanceof Superseded) this.cost = Math.max(this.cost, restTime);  // it took too long: the next is coarse
       if (error instanceof Superseded || mine !== this.turn) return;
       this.note.textContent = (error as Error).message;
+      this.notedAt = 0;
       this.note.classList.add('refused');
     }
-    if (mine === this.turn && !this.frame) delete this.dataset.waiting;
+    if (mine === this.turn && !this.isAsking && !this.isResting) delete this.dataset.waiting;
+  }
+
+  // Words below a figure may make it higher, and move all that follows: while something moves, ten times a second is enough.
+  private showNote(): void {
+    const now = performance.now();
+    if (!view.isMoving(restTime) || now - this.notedAt > 100) {
+      this.notedAt = now;
+      write(this.note, this.made?.note ?? '');
+    } else if (!this.isNoting) {
+      this.isNoting = true;
+      void view.rest(restTime).then(() => {
+        this.isNoting = false;
+        if (!this.note.classList.contains('refused')) write(this.note, this.made?.note ?? '');
+      });
+    }
   }
 
   private showCommand(): void {
@@ -237,7 +268,7 @@ export class PeFigure extends HTMLElement {
     this.drawnTurn = turn;
     this.asked = '';
     this.made = made && (this.config.annotate?.(made) ?? made);
-    if (made) this.draw();
+    if (made) spend(() => this.draw());
     else this.surface.replaceChildren();
   }
 
@@ -282,10 +313,11 @@ export class PeFigure extends HTMLElement {
   private drawOverlay(): void {
     const { cursor } = this.config;
     if (!this.drawn) return;
-    const chips = cursor && !cursor.isUnseen && cursor.axis === 'x' ? chipsAt(this.drawn.placed, view.get(cursor.param)) : [];
+    const chips = cursor && !cursor.isUnseen && cursor.axis === 'x' ? chipsAt(this.drawn.placed, view.get(cursor.param), this.drawn.width) : [];
     const reading = this.pointer && readingAt(this.drawn.placed, ...this.pointer), box = reading && readoutBox(reading);
     placeMarks(this.marks, chips);
-    this.overlay.querySelector('.readout')?.remove();
+    this.readout?.remove();
+    this.readout = box || undefined;
     if (!box) return;
     this.overlay.append(box);
     placeBox(box, ...this.pointer!, this.drawn.width, this.drawn.height);

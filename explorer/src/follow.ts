@@ -1,5 +1,6 @@
 // What follows the view beside a figure (a note, a row of clocks): with every frame while it can be seen, else at rest.
 
+import { notWithFrame, spend, withFrame } from './pace';
 import { view } from './state';
 
 const restTime = 120;
@@ -17,19 +18,21 @@ export function watchSight(place: Element): () => boolean {
 /// not at all if it `rests`: then once nothing moves any more. Gives what ends it, which the end of the page does, too.
 export function follow(place: HTMLElement, act: () => void, rests = false): () => void {
   const isSeen = rests ? () => false : watchSight(place);
-  let frame = 0, timer = 0;
+  let isAsking = false, timer = 0;
   const done = () => {
-    frame = timer = 0;
+    isAsking = false;
+    timer = 0;
     delete place.dataset.waiting;
-    if (place.isConnected) act();
+    if (place.isConnected) spend(act);
   };
   const later = () => { timer = view.isMoving(restTime) ? setTimeout(later, restTime) as unknown as number : (done(), 0); };
   const stop = view.onChange(() => {
-    if (!place.isConnected || frame) return;
+    if (!place.isConnected || isAsking) return;
     if (isSeen()) {
       clearTimeout(timer);
       timer = 0;
-      frame = requestAnimationFrame(done);
+      isAsking = true;
+      withFrame(done);
     } else if (!timer) {
       place.dataset.waiting = 'yes';
       timer = setTimeout(later, restTime) as unknown as number;
@@ -38,7 +41,7 @@ export function follow(place: HTMLElement, act: () => void, rests = false): () =
   const end = () => {
     stop();
     clearTimeout(timer);
-    cancelAnimationFrame(frame);
+    notWithFrame(done);
   };
   view.atEnd(end);
   return end;

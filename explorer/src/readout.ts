@@ -81,9 +81,9 @@ export function placeBox(box: HTMLElement, px: number, py: number, width: number
   box.style.top = `${Math.max(0, Math.min(height - high, py - high - gap > 0 ? py - high - gap : py + gap))}px`;
 }
 
-export type Mark = { look: string; at: string; text: string };
+export type Mark = { look: string; left: string; right: string; top: string; text: string };
 /// Marks on the lines at the cursor, and the number itself where a panel has one or two of them.
-export function chipsAt(placed: Placed[], value: number): Mark[] {
+export function chipsAt(placed: Placed[], value: number, width: number): Mark[] {
   return placed.flatMap((place) => {
     const { panel } = place, least = Math.min(panel.x.least, panel.x.most), greatest = Math.max(panel.x.least, panel.x.most);
     if (panel.heat || !isReadable(panel) || value < least || value > greatest) return [];
@@ -91,22 +91,26 @@ export function chipsAt(placed: Placed[], value: number): Mark[] {
     return lines.flatMap((one) => {
       const y = one.y[nearest(one.x, value)], at = toY(place, y);
       if (!Number.isFinite(at) || at < place.top - 1 || at > place.top + place.height + 1) return [];
-      const dot = { look: `at-cursor ${styleClass(one.style)}`, at: `${x.toFixed(1)}px ${at.toFixed(1)}px`, text: '' };
+      const pixels = (value: number) => `${value.toFixed(1)}px`;
+      const dot = { look: `at-cursor ${styleClass(one.style)}`, left: pixels(x), right: 'auto', top: pixels(at), text: '' };
       if (lines.length > 2) return [dot];
-      return [dot, { look: `chip${x > place.left + place.width - 70 ? ' before' : ''}`, at: `${x.toFixed(1)}px ${Math.max(place.top + 8, Math.min(place.top + place.height - 8, at)).toFixed(1)}px`, text: shown(y, 4) }];
+      const isBefore = x > place.left + place.width - 70, top = pixels(Math.max(place.top + 8, Math.min(place.top + place.height - 8, at)));
+      return [dot, { look: 'chip', left: isBefore ? 'auto' : pixels(x + 8), right: isBefore ? pixels(width - x + 8) : 'auto', top, text: shown(y, 4) }];
     });
   });
 }
 
 /// Puts the marks where they are now. Those that are there are moved: what is made anew is styled and laid out anew.
 export function placeMarks(host: HTMLElement, marks: Mark[]): void {
-  marks.forEach(({ look, at, text }, i) => {
+  marks.forEach(({ look, left, right, top, text }, i) => {
     const mark = (host.children[i] ?? host.appendChild(h('span', { 'aria-hidden': 'true' }))) as HTMLElement;
     if (mark.className !== look) mark.className = look;
     write(mark, text);
-    if (mark.dataset.at === at) return;
-    mark.dataset.at = at;
-    mark.style.translate = at;
+    const at = `${left} ${right} ${top}`;
+    if (known.get(mark) === at) return;
+    known.set(mark, at);
+    Object.assign(mark.style, { left, right, top });
   });
   while (host.children.length > marks.length) host.lastElementChild!.remove();
 }
+const known = new WeakMap<HTMLElement, string>();

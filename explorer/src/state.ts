@@ -52,6 +52,8 @@ export const embedded = ((): { page: string; figure: number } | undefined => {
   return page === null ? undefined : { page, figure: Number(asked.get('figure')) || 1 };
 })();
 
+const writeTime = 120;
+
 export class View {
   page = 'start';
   isLater = false;
@@ -59,6 +61,7 @@ export class View {
   private listeners = new Map<() => void, boolean>();
   private endings: (() => void)[] = [];
   private writing = 0;
+  private isLocked = new Set<string>();
   private changedAt = -Infinity;
   private resting?: Promise<void>;
   /// The address as it was read or written last.
@@ -68,6 +71,7 @@ export class View {
     this.read();
     addEventListener('hashchange', () => {
       clearTimeout(this.writing);
+      this.writing = 0;
       if (this.hash() === location.hash) {
         this.known = location.hash;  // the same view by another address: it is kept up to date from here on
       } else {
@@ -85,6 +89,7 @@ export class View {
     if (this.isLater) {
       this.page = '';
       this.values.clear();
+      this.isLocked.clear();
       return;
     }
     // waves.html is the page about waves
@@ -92,6 +97,7 @@ export class View {
     fields.delete('v');
     fields.delete('p');
     this.values = new Map(fields);
+    this.isLocked = new Set((this.values.get('lock') ?? '').split(','));
   }
 
   hash(): string {
@@ -159,7 +165,7 @@ export class View {
     return (this.values.get('hide') ?? '').split(',').includes(what);
   }
   locks(key: string): boolean {
-    return (this.values.get('lock') ?? '').split(',').includes(key);
+    return this.isLocked.has(key);
   }
 
   /// A link to another page takes the cursor, the scheme and its size along, and what a teacher hid or locked.
@@ -191,14 +197,16 @@ export class View {
   }
 
   // Dragging changes the view sixty times a second; browsers limit how often an address may change.
-  private write(): void {
-    clearTimeout(this.writing);
-    this.writing = setTimeout(() => {
+  private write(after = writeTime): void {
+    this.writing ||= setTimeout(() => {
+      this.writing = 0;
+      const left = this.changedAt + writeTime - performance.now();
+      if (left > 0) return this.write(left);
       // Somebody followed a link that is not read yet: it wins.
       if (location.hash !== this.known) return;
       history.replaceState(null, '', this.hash());
       this.known = location.hash;
-    }, 120) as unknown as number;
+    }, after) as unknown as number;
   }
 }
 

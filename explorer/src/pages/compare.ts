@@ -6,6 +6,7 @@ import { code, copyText, h, prose, put, shown, svg, write } from '../dom';
 import { isDark, paintMini } from '../draw';
 import { type Summary, groupsOf } from '../lab_summary';
 import { type Page, guess, section, text } from '../lesson';
+import { spend, withFrame } from '../pace';
 import { type ChoiceParam, type NumberParam, type TextParam, linkTo, shared, view } from '../state';
 import { controls } from '../controls';
 import { rove } from '../roving';
@@ -168,13 +169,12 @@ export const page: Page = {
       for (const column of columns) (picker.querySelector(`#column-${column.key}`) as HTMLInputElement).checked = shownColumns.includes(column);
     };
     // those in sight at every step, all of them at rest
-    let resting = 0, frame = 0;
+    let resting = 0;
     const inSight = new Set<Element>(), watched = new IntersectionObserver((changes) => { for (const one of changes) inSight[one.isIntersecting ? 'add' : 'delete'](one.target); });
     view.atEnd(() => watched.disconnect());
     const placeSparks = () => {
-      frame = 0;
       const isMoving = view.isMoving(100), place = new Event('posenc-place');
-      for (const one of isMoving ? inSight : body.querySelectorAll('.spark')) one.dispatchEvent(place);
+      spend(() => { for (const one of isMoving ? inSight : body.querySelectorAll('.spark')) one.dispatchEvent(place); });
       clearTimeout(resting);
       if (isMoving) resting = setTimeout(placeSparks, 120) as unknown as number;
     };
@@ -182,7 +182,7 @@ export const page: Page = {
     view.onChange(() => {
       const now = `${view.get(sort)} ${view.get(hiddenColumns)}`;
       if (now !== drawn) draw();
-      else frame ||= requestAnimationFrame(placeSparks);
+      else withFrame(placeSparks);
       drawn = now;
     });
     // maps are painted: again for other colours, and for paper, which is light

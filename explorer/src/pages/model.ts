@@ -1,10 +1,11 @@
 // Models of the lab, on a text of the reader's: where each scheme ends to work.
 
-import { controls, explore } from '../controls';
+import { controls, explore, take } from '../controls';
 import { Superseded } from '../core';
 import { announce, h, shown } from '../dom';
 import { figureOf } from '../figure';
 import { type Page, section, text } from '../lesson';
+import { spend, withFrame } from '../pace';
 import { type ChoiceParam, type FlagParam, type NumberParam, type TextParam, linkTo, shared, view } from '../state';
 import { models } from 'posenc-lab-models';
 import { type Run, continuation, lossFigure, mapFigure, mean, modelOf, runModel, titles } from './model_run';
@@ -82,7 +83,7 @@ export const page: Page = {
         ++drawn;
         loss.request();
         map.request();
-        tinted.draw(run);
+        spend(() => tinted.draw(done));
         said.className = 'reading';
         said.textContent = sentence(run) + (run.replaced ? ` ${run.replaced} of the characters do not occur in the book; the model reads blanks in their place.` : '');
         if (isMoving) setTimeout(() => { if (mine === turn) refresh(); }, 200);
@@ -98,7 +99,7 @@ export const page: Page = {
     const box = h('textarea', { id: 'model-text', rows: 4, maxlength: words.longest, spellcheck: 'false' });
     box.value = view.get(words);
     box.addEventListener('input', () => view.set(words, box.value));
-    view.onChange(() => { if (document.activeElement !== box) box.value = view.get(words); refresh(); });
+    view.onChange(() => { if (document.activeElement !== box) take(box, { value: view.get(words) }); withFrame(refresh); });
     box.disabled = view.locks(words.key);
 
     root.append(
