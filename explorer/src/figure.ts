@@ -4,9 +4,9 @@ import { type Figure, type Series, Superseded, figure } from './core';
 import { covers } from './covers';
 import { announce, copyText, h, put, shown, svg, words, write } from './dom';
 import { type Drawn, type Placed, drawFigure, fromX, fromY, hatchNegative, isDark, paintHeat, paintScale, toX, toY } from './draw';
-import { rowsOf, savers } from './figure_files';
-import { follow } from './follow';
-import { spend, withFrame } from './pace';
+import { rowsOf, savers, tableOf } from './figure_files';
+import { calmly, follow } from './follow';
+import { isLate, spend, withFrame } from './pace';
 import { chipsAt, nearest, placeBox, placeMarks, reaches, readingAt, readoutBox } from './readout';
 import { type NumberParam, held, view } from './state';
 
@@ -34,16 +34,7 @@ const frameTime = 8, restTime = 150;
 
 let count = 0;
 
-// Milliseconds between frames while something moves. Where the machine does not keep up, the figure that is seen best follows
-// alone, and the others follow at rest.
-const lateFrame = 20;
-let frames = 0, lastFrame = 0;
-const isLate = (): boolean => frames > lateFrame;
-function countFrame(now: number): void {
-  const since = now - lastFrame;
-  if (since > 0 && since < 250) frames = 0.6 * frames + 0.4 * since;
-  if (since > 0) lastFrame = now;
-}
+// Where the machine does not keep up, the figure that is seen best follows alone, and the others follow at rest.
 const leader = (): PeFigure | undefined => [...document.querySelectorAll<PeFigure>('pe-figure')].reduce<PeFigure | undefined>((best, one) => (one.seenHeight > (best?.seenHeight ?? 0) ? one : best), undefined);
 
 export class PeFigure extends HTMLElement {
@@ -55,6 +46,7 @@ export class PeFigure extends HTMLElement {
   private drawn?: Drawn;
   private surface = h('div', { class: 'surface', tabindex: 0, role: 'group' });
   private note = h('p', { class: 'note' });
+  private tell = calmly(this.note);
   private code = h('code');
   private marks = h('div');
   private overlay = h('div', { class: 'overlay', 'aria-hidden': 'true' }, this.marks);
@@ -71,8 +63,6 @@ export class PeFigure extends HTMLElement {
   private scrub?: { from: number; value: number };
   private pointer?: [number, number];
   private readout?: HTMLElement;
-  private notedAt = 0;
-  private isNoting = false;
   private wide = 0;
   private asked = '';
   private turn = 0;
@@ -168,8 +158,7 @@ export class PeFigure extends HTMLElement {
     this.isAsking = true;
     withFrame(this.turnCame);
   }
-  private turnCame = (now: number): void => {
-    countFrame(now);
+  private turnCame = (): void => {
     this.isAsking = false;
     this.ready = this.update();
   };
@@ -180,32 +169,14 @@ export class PeFigure extends HTMLElement {
     if (!view.isMoving(restTime) || !this.behind.hidden || !this.code.firstChild) this.showCommand();
     try {
       if (!await this.compute(mine)) return;
-      this.note.classList.remove('refused');
-      this.showNote();
+      this.tell(this.made?.note ?? '');
       this.dispatchEvent(new Event('drawn'));
     } catch (error) {
       if (error instanceof Superseded) this.cost = Math.max(this.cost, restTime);  // it took too long: the next is coarse
       if (error instanceof Superseded || mine !== this.turn) return;
-      this.note.textContent = (error as Error).message;
-      this.notedAt = 0;
-      this.note.classList.add('refused');
+      this.tell((error as Error).message, true);
     }
     if (mine === this.turn && !this.isAsking && !this.isResting) delete this.dataset.waiting;
-  }
-
-  // Words below a figure may make it higher, and move all that follows: while something moves, ten times a second is enough.
-  private showNote(): void {
-    const now = performance.now();
-    if (!view.isMoving(restTime) || now - this.notedAt > 100) {
-      this.notedAt = now;
-      write(this.note, this.made?.note ?? '');
-    } else if (!this.isNoting) {
-      this.isNoting = true;
-      void view.rest(restTime).then(() => {
-        this.isNoting = false;
-        if (!this.note.classList.contains('refused')) write(this.note, this.made?.note ?? '');
-      });
-    }
   }
 
   private showCommand(): void {
@@ -458,12 +429,7 @@ export class PeFigure extends HTMLElement {
 
   private fillTable(): void {
     if (!this.details.open || !this.made) return;
-    const most = 400, rows = rowsOf(this.made, most + 1);
-    const [head, ...body] = rows;
-    this.tableHolder.replaceChildren(h('table', {},
-      h('thead', {}, h('tr', {}, ...head.map((cell) => h('th', { scope: 'col' }, String(cell))))),
-      h('tbody', {}, ...body.map((row) => h('tr', {}, ...row.map((cell) => h('td', {}, typeof cell === 'number' ? shown(cell, 8) : cell)))))),
-      body.length >= most - 1 ? h('p', { class: 'note' }, `The first ${most} numbers; CSV has all.`) : null as unknown as Node);
+    this.tableHolder.replaceChildren(...tableOf(this.made));
   }
 
   /// For tests: what the library is asked.

@@ -1,7 +1,7 @@
 // A figure as a file: PNG, SVG, CSV, NPY.
 
 import type { Figure } from './core';
-import { download, h, npyOf, svg } from './dom';
+import { download, h, npyOf, shown, svg } from './dom';
 import type { Drawn } from './draw';
 
 const csvCell = (value: number | string): string => (typeof value === 'number' ? String(value) : `"${value.replaceAll('"', '""')}"`);
@@ -28,6 +28,14 @@ export function rowsOf(made: Figure, most = Infinity): (number | string)[][] {
     }
   });
   return rows;
+}
+
+/// The first of them as a table of the page.
+export function tableOf(made: Figure): HTMLElement[] {
+  const most = 400, [head, ...body] = rowsOf(made, most + 1);
+  const table = h('table', {}, h('thead', {}, h('tr', {}, ...head.map((cell) => h('th', { scope: 'col' }, String(cell))))),
+    h('tbody', {}, ...body.map((row) => h('tr', {}, ...row.map((cell) => h('td', {}, typeof cell === 'number' ? shown(cell, 8) : cell))))));
+  return body.length >= most - 1 ? [table, h('p', { class: 'note' }, `The first ${most} numbers; CSV has all.`)] : [table];
 }
 
 type Picture = Pick<Drawn, 'root' | 'canvases' | 'scales' | 'width' | 'height'>;

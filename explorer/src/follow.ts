@@ -1,5 +1,6 @@
 // What follows the view beside a figure (a note, a row of clocks): with every frame while it can be seen, else at rest.
 
+import { write } from './dom';
 import { notWithFrame, spend, withFrame } from './pace';
 import { view } from './state';
 
@@ -45,4 +46,25 @@ export function follow(place: HTMLElement, act: () => void, rests = false): () =
   };
   view.atEnd(end);
   return end;
+}
+
+/// Writes into `place`, an error at once. Words may make it higher, and move all that follows: while something moves, ten times a second
+/// is enough.
+export function calmly(place: HTMLElement): (words: string, isRefused?: boolean) => void {
+  let wanted = '', at = -Infinity, isWaiting = false;
+  const now = () => {
+    at = performance.now();
+    delete place.dataset.waiting;
+    write(place, wanted);
+  };
+  return (words, isRefused = false) => {
+    const isOther = place.classList.contains('refused') !== isRefused;
+    place.classList.toggle('refused', isRefused);
+    wanted = words;
+    if (isOther || !view.isMoving(restTime) || performance.now() - at > 100) return now();
+    if (isWaiting) return;
+    isWaiting = true;
+    place.dataset.waiting = 'yes';
+    void view.rest(restTime).then(() => { isWaiting = false; now(); });
+  };
 }

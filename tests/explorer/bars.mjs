@@ -3,7 +3,10 @@
 // pixels is tested (pages_test.mjs, browser_test.mjs).
 //
 // - a step of each slider, on a processor four times as slow: time of the main thread without that of an empty step; a
-//   frame has 16.7 ms
+//   frame has 16.7 ms. Chromium makes a thread slower by busy waits after each 200 µs of the clock, and counts time in which the thread
+//   was idle, or had to wait for a processor, as work: beside other programs it becomes much slower than four times. So the same steps
+//   are timed at full speed, too, and what the throttle makes of a known amount of work is printed: where that is far from 4, the
+//   machine is busy, and four times the time at full speed says more.
 // - the first figure at 1.6 Mbit/s, 150 ms and a processor four times as slow; the bar is 2.5 s
 // - how far things moved meanwhile; the bar is 0.05
 
@@ -52,20 +55,44 @@ async function steps(page, client, slider, count = 10) {
   return (1000 * (await busy() - began)) / Math.abs(count);
 }
 
+// Milliseconds of the main thread for a known amount of work, in pieces of a frame's size.
+async function known(page, client) {
+  const busy = async () => (await client.send('Performance.getMetrics')).metrics.find((one) => one.name === 'TaskDuration').value;
+  const began = await busy();
+  await page.evaluate(async () => {
+    for (let i = 0; i < 20; ++i) {
+      let x = 1;
+      for (let k = 0; k < 500_000; ++k) x = (x * 1103515245 + 12345) & 0x7fffffff;
+      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, x === 0 ? 1 : 0)));
+    }
+  });
+  return 1000 * (await busy() - began);
+}
+const middle = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+
 await setUp();
 try {
-  const moves = [];
+  const moves = [], rates = [];
   const context = await contextOf(), page = await context.newPage(), client = await context.newCDPSession(page);
   await client.send('Performance.enable', { timeDomain: 'threadTicks' });
   await page.goto(places.program);
   for (const id of ids) {
     await go(page, `#v=1&p=${id}`);
     await whole(page, id);
+    const fast = await known(page, client);
+    await client.send('Emulation.setCPUThrottlingRate', { rate: slower });
+    rates.push(await known(page, client) / fast);
+    await client.send('Emulation.setCPUThrottlingRate', { rate: 1 });
     for (const slider of await page.locator('main input[type=range]:visible').all()) {
+      const timed = async () => {
+        const empty = await steps(page, client, slider, -10);
+        await steps(page, client, slider);  // until the page has noticed
+        return Math.max(0, await steps(page, client, slider) - empty);
+      };
+      const full = await timed();
+      await settled(page);
       await client.send('Emulation.setCPUThrottlingRate', { rate: slower });
-      const empty = await steps(page, client, slider, -10);
-      await steps(page, client, slider);  // until the page has noticed
-      moves.push([Math.max(0, await steps(page, client, slider) - empty), `${id}: ${await slider.getAttribute('aria-label')}`]);
+      moves.push([await timed(), `${id}: ${await slider.getAttribute('aria-label')}`, full]);
       await client.send('Emulation.setCPUThrottlingRate', { rate: 1 });
       await settled(page);
     }
@@ -73,7 +100,8 @@ try {
   await context.close();
   moves.sort((a, b) => b[0] - a[0]);
   console.log(`${moves.length} sliders; over ${frame} ms a step on a processor ${slower} times as slow: ${moves.filter(([ms]) => ms > frame).length}`);
-  for (const [ms, name] of moves.slice(0, 12)) console.log(`  ${ms.toFixed(1)} ms  ${name}`);
+  console.log(`at full speed, times ${slower}: ${moves.filter(([, , full]) => slower * full > frame).length} over; the throttle made known work ${middle(rates).toFixed(1)} (up to ${Math.max(...rates).toFixed(1)}) times as long`);
+  for (const [ms, name, full] of moves.slice(0, 12)) console.log(`  ${ms.toFixed(1)} ms, at full speed ${full.toFixed(1)} ms  ${name}`);
   for (const id of ids) {
     const [there, shifted] = await firstFigure(id);
     console.log(`${id}: first figure ${(there / 1000).toFixed(2)} s${there > 2500 ? ' (over)' : ''}, shift ${shifted.toFixed(3)}${shifted > 0.05 ? ' (over)' : ''}`);
