@@ -144,7 +144,7 @@ async function paceOf(client) {
 // A frame has 16.7 ms, which bars.mjs measures on a slower processor. Here a step is compared with that of a known amount of work: no
 // machine is too slow for this test. A drawing that is made anew has hundreds of elements, and a layout that is asked for in between is one
 // too many.
-const mostPaces = 2, mostMade = 100, mostTouched = 400, mostLayouts = 2.5;
+const mostPaces = 3, mostMade = 75, mostTouched = 300, mostLayouts = 2.5;
 test('a step of any slider of any page leaves the main thread free', async (t) => {
   const client = await context.newCDPSession(page);
   await client.send('Performance.enable', { timeDomain: 'threadTicks' });

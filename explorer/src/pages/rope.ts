@@ -4,7 +4,6 @@ import { explore } from '../controls';
 import { h, put, shown, svg, write } from '../dom';
 import { follow } from '../follow';
 import { type Page, guess, localStorageGet, math, maths, section, text } from '../lesson';
-import { spend, withFrame } from '../pace';
 import { type NumberParam, embedded, linkToStory, shared, view } from '../state';
 import { storyOf } from '../story';
 import { arcPath, ropeClock } from './rope_clock';
@@ -33,10 +32,11 @@ function smallClocks(): { root: HTMLElement; draw(table: RopeTable, m: number, n
   return {
     root,
     draw(table, m, n, chosen) {
-      if (made.length !== table.pairs) {
-        made.length = 0;
-        for (let index = 0; index < table.pairs; ++index) made.push(one(index));
-        root.replaceChildren(...made.map(({ button }) => button));
+      // those that are there stay
+      for (const { button } of made.splice(table.pairs)) button.remove();
+      while (made.length < table.pairs) {
+        made.push(one(made.length));
+        root.append(made.at(-1)!.button);
       }
       made.forEach(({ button, arc, hands, value, pace }, index) => {
         put(button, { 'aria-pressed': String(index === chosen) });
@@ -79,7 +79,7 @@ export const page: Page = {
   goal: 'Drag the two hands. The score follows the angle between them, and so only the distance m\u00a0−\u00a0n.',
   async render(root) {
     const clock = ropeClock(query, key), clocks = smallClocks(), curve = scoreCurve(), trace = scoreTrace(), words = h('p', { class: 'reading', role: 'status' });
-    let table = await RopeTable.load(view.get(dims), view.get(shared.base)), loaded = `${view.get(dims)} ${view.get(shared.base)}`;
+    let table = await RopeTable.load(view.get(dims), view.get(shared.base)), loaded = `${view.get(dims)} ${view.get(shared.base)}`, frame = 0;
     const reading = h('span'), score = h('strong', { id: 'rope-score' });
     words.append(reading, score);
     // what asks for a line is loaded a moment after the first figure; until then the line is not shown either
@@ -89,6 +89,7 @@ export const page: Page = {
     const chosenPair = () => Math.min(view.get(pair), table.pairs - 1);
     const drawClocks = () => clocks.draw(table, view.get(query), view.get(key), chosenPair());
     const draw = () => {
+      frame = 0;
       const m = view.get(query), n = view.get(key), chosen = chosenPair(), radians = Math.abs(m - n) * table.frequency(chosen);
       clock.draw(table, chosen);
       curve.draw(table, m, n);
@@ -104,11 +105,12 @@ export const page: Page = {
         if (wanted !== loaded) return;
         table = made;
         trace.clear();
-        spend(drawClocks);
+        drawClocks();
       }
-      spend(draw);
+      // at most once in a frame
+      frame ||= requestAnimationFrame(draw);
     };
-    view.onChange(() => withFrame(refresh));
+    view.onChange(refresh);
     follow(clocks.root, drawClocks);
     drawClocks();
     draw();
