@@ -6,7 +6,7 @@
 //   frame has 16.7 ms. Chromium makes a thread slower by busy waits after each 200 µs of the clock, and counts time in which the thread
 //   was idle, or had to wait for a processor, as work: beside other programs it becomes much slower than four times. So the same steps
 //   are timed at full speed, too, and what the throttle makes of a known amount of work is printed: where that is far from 4, the
-//   machine is busy, and four times the time at full speed says more.
+//   machine is busy. Neither figure is a bar then: figures are drawn less often where the clock says that frames are late (pace.ts).
 // - the first figure at 1.6 Mbit/s, 150 ms and a processor four times as slow; the bar is 2.5 s
 // - how far things moved meanwhile; the bar is 0.05
 
