@@ -622,7 +622,7 @@ test('a teacher locks and hides, on every page', async () => {
   await figure().getByRole('button', { name: /^More/ }).click();
   assert.equal(await page.locator('pe-figure .command').first().isVisible(), false);
   assert.equal(await page.locator('pe-figure .tools').first().isVisible(), true);
-  const keys = 'with,causal,d,base,m,n,s,lay,len,k,dp,pairs,from,count,num,type,text,seats,join,rows,bound,rope,sin,alibi,heads,head,reach,axes,bias,dims,trained,x,i,method,model,far,seed,print,q,g,sort,off,task,rel,size,pos,mine,story,ms,chars,layer,all,txt,tab,words,r,c,f,way,dir,col,both';
+  const keys = 'with,causal,d,base,m,n,s,lay,len,k,dp,pairs,from,count,num,type,text,seats,join,rows,bound,rope,sin,alibi,heads,head,reach,axes,bias,dims,trained,x,i,method,model,far,seed,print,q,g,sort,off,task,rel,size,pos,mine,story,ms,chars,layer,all,txt,tab,words,r,c,f,way,dir,col,both,run';
   for (const id of pages) {
     await go(page, `#v=1&p=${id}&lock=${keys}&hide=commands,exports,data`);
     const left = await page.evaluate(() => ({
