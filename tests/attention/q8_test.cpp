@@ -286,8 +286,8 @@ TEST(Q8Attention, PlansAllocateNothing) {
   });
 }
 
-// A decoding step reads blocks where they are: it takes the memory of a cache of f32, which is not widened either. One of e4m3 is,
-// if four rows share its keys.
+// A decoding step reads blocks where they are: it takes little more than for a cache of f32, which is not widened either. One of
+// e4m3 is, if four rows share its keys.
 TEST(Q8Attention, NoRowsAreWidened) {
   constexpr std::int64_t kKeys = 300, kD = 128;
   const Cache blocks(kKeys, kD, 2);
@@ -301,9 +301,11 @@ TEST(Q8Attention, NoRowsAreWidened) {
       const auto bytes_for = [&](const ConstTensorView& cache) {
         return workspace_bytes(plan_attention({q.view(), cache, cache}, {}), 1);
       };
-      EXPECT_EQ(bytes_for(blocks.view()), bytes_for(numbers.view())) << group;
+      // a step of keys in f32 would take as much; vectors of NEON need a little for each row of queries
+      const std::size_t widened = 64 * kD * sizeof(float);
+      EXPECT_LT(bytes_for(blocks.view()), bytes_for(numbers.view()) + widened / 2) << group;
       if (group >= 4) {
-        EXPECT_GT(bytes_for(e4m3), bytes_for(blocks.view())) << group;
+        EXPECT_GE(bytes_for(e4m3), bytes_for(blocks.view()) + widened) << group;
       }
     }
   });
