@@ -163,8 +163,8 @@ def before_temperature(call: Call) -> Any:
 
 
 def changed_after_rotation(call: Call, what: str) -> str | float:
-    """What happened between the rotation and attention, in words; "" if nothing or it was not seen; a number if they were
-    multiplied by it."""
+    """What happened between the rotation and attention, in words; "" if nothing or it was not seen; a number above 0 if
+    they were multiplied by it."""
     x = getattr(call, what)
     found = [in_order(one, x.shape[2]) for rotation in call.rotations for one in rotation.after]
     if len(found) < 2:
@@ -181,7 +181,10 @@ def changed_after_rotation(call: Call, what: str) -> str | float:
         return ""
     factors = next((one for one in (_row_factors(x, source) for source in sources) if one is not None), None)
     if factors is not None:
-        return float(factors.mean()) if float(factors.std() if len(factors) > 1 else 0) < 1e-4 else "multiplied by a temperature"
+        mean, spread = float(factors.mean()), float(factors.std()) if len(factors) > 1 else 0.0
+        if spread >= 1e-4 * abs(mean):
+            return "multiplied by a temperature"
+        return mean if mean > 0 else f"multiplied by {mean:.4g}"
     return "changed"
 
 

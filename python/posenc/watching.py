@@ -209,7 +209,7 @@ def _attention_verdict(call: Call, model: Any, place: Any, options: Mapping[str,
             change = changed_after_rotation(call, what)
             if change == REPEATED and any(REPEATED in note for note in place.files.notes):
                 continue
-            if isinstance(change, float) and change > 0:  # the scale of the scores, or a part of it: what it should be is judged below
+            if isinstance(change, float):  # the scale of the scores, or a part of it: what it should be is judged below
                 q, k = (q / change, k) if what == "q" else (q, k / change)
                 continue
             if change == "changed":

@@ -52,6 +52,8 @@ class Attention(nn.Module):
             k = k / k.norm(dim=-1, keepdim=True)
         if BUG == "queries are scaled twice":
             q = q / 4
+        if BUG == "queries are negated":
+            q = -q
         if BUG == "scaled before the product":  # no bug: openai_privacy_filter does it
             q, k = q / 2, k / 2
         tokens = torch.arange(x.shape[1])
@@ -156,7 +158,7 @@ class Watch(unittest.TestCase):
         bugs = (("no mask", "mask: expected causal, got none"), ("a window of 5", "window: expected none, got one of 5"),
                 ("scale", r"scale: expected 0.25, got 0.3333"), ("softcap", "softcap: expected none, got 30"),
                 ("heads are tiled", "repeated as a whole"), ("keys are normalised afterwards", "keys: expected as they were rotated"),
-                ("queries are scaled twice", "scale: expected 0.25, got 0.0625"))
+                ("queries are scaled twice", "scale: expected 0.25, got 0.0625"), ("queries are negated", "queries: multiplied by -1 after the rotation"))
         try:
             for ENGINE in ("products", "einsum", *(("sdpa",) if hasattr(nn.functional, "scaled_dot_product_attention") else ())):
                 self.assertTrue(watched(""), ENGINE)

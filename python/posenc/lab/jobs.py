@@ -102,7 +102,7 @@ SEEDS = (1, 2, 3, 4, 5)
 
 
 def _seeds(job: Job) -> list[Job]:
-    """A job for each seed; the first one of plain text keeps what it attends to, within the trained length and at twice of it."""
+    """A job for each seed; the first one of plain text keeps what it attends to, at the trained length and at twice that length."""
     keeps = job.task == "text" and not job.parent and not job.offsets and job.position.kind != "learned"
     return [replace(job, seed=seed, maps=(job.length, 2 * job.length) if keeps and seed == SEEDS[0] else ()) for seed in SEEDS]
 
