@@ -1,5 +1,7 @@
 """posenc.lab without torch: statistics with known answers, every verdict, the claims against the jobs that are trained, the report."""
 
+import contextlib
+import io
 import json
 import math
 import re
@@ -203,6 +205,17 @@ class OfWhichJob(unittest.TestCase):
         self.assertTrue(job.is_of({"job": told}))
         self.assertFalse(replace(job, position=Position(kind="t5", gain=2.0)).is_of({"job": told}))
         self.assertFalse(replace(job, maps=(64,)).is_of({"job": told}))
+
+
+class Broken(unittest.TestCase):
+    def test_lines_that_are_no_results(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "results.jsonl").write_text('3\n"x"\n{}\n{"name": "rope-1"}\n{"name": "rope-1", "job": 4}\n{"name": "rope-1", "job": {}}\n{"na\n', "utf-8")
+            self.assertEqual(set(finished(Path(folder))), {"rope-1"})
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                self.assertEqual(lab_main(["--out", folder, "--report"]), 0)
+        self.assertIn("no results of this preset yet", said.getvalue())
 
 
 class Committed(unittest.TestCase):

@@ -66,7 +66,9 @@ def write_report(out: Path, jobs: list[Job]) -> None:
     results = {name: result for name, result in found.items() if name in by_name and result.get("recipe") == RECIPE and by_name[name].is_of(result)}
     if len(results) < len(found):
         print(f"{len(found) - len(results)} results are of other jobs, or of an older recipe, and were left out")
-    if results:
+    if not results:
+        print(f"{out}: no results of this preset yet")
+    else:
         verdicts = judge_all(claims, results)
         write(out, results, verdicts, len(jobs))
         counts = {answer: sum(one.answer == answer for one in verdicts) for answer in ("reproduced", "refuted", "undecided", "not testable here")}

@@ -91,7 +91,7 @@ class Job:
     def is_of(self, result: dict[str, Any]) -> bool:
         """Whether a result is of this job; what its file does not say yet has the value that it has by default."""
         told = result["job"]
-        whole = {**Job(self.run, self.seed).to_json(), **told, "position": {**asdict(Position()), **told["position"]}}
+        whole = {**Job(self.run, self.seed).to_json(), **told, "position": {**asdict(Position()), **told.get("position", {})}}
         return bool(json.loads(json.dumps(whole)) == json.loads(json.dumps(self.to_json())))
 
 

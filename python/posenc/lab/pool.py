@@ -34,7 +34,7 @@ class Setting:
 
 
 def finished(out: Path) -> dict[str, dict[str, Any]]:
-    """The results so far by name; a line that was cut off by the end of a run is left out."""
+    """The results so far by name; a line that was cut off by the end of a run, or is none, is left out."""
     found = {}
     path = out / "results.jsonl"
     for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
@@ -42,7 +42,8 @@ def finished(out: Path) -> dict[str, dict[str, Any]]:
             result = json.loads(line)
         except ValueError:
             continue
-        found[result["name"]] = result
+        if isinstance(result, dict) and isinstance(result.get("job"), dict):
+            found[str(result.get("name"))] = result
     return found
 
 
